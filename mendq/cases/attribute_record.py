@@ -1,4 +1,4 @@
-"""Attribute record: what did Mendq write to one attribute of one queue, and who may write now?"""
+"""The attribute record: Mendq's writes to one attribute of one queue, and the claim on it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from msgspec import Struct, structs
 
 from mendq.model.case import Case
 
-# Older writes are dropped when a new one is added. The newest write is always kept. Limits on
-# writes count those of the last day.
+# When a write is added, earlier writes that are older than this are dropped. Limits on writes count
+# only those of the last day.
 WRITE_HISTORY_LIFETIME = timedelta(hours=48)
 
 
 class AttributeWrite(Struct, frozen=True, array_like=True):
-    """One write by Mendq: when, and the attribute's value before and after it.
+    """One write by Mendq: its time, and the attribute's value before and after it.
 
     The case store holds it as a JSON list.
     """
@@ -27,22 +27,22 @@ class AttributeWrite(Struct, frozen=True, array_like=True):
 class AttributeRecord(Struct, frozen=True):
     """Mendq's writes to one attribute of one queue, and the claim on the attribute.
 
-    If the queue is deleted and created again under the same name, the old record does not count
+    A record of a deleted queue does not count for a new queue of the same name
     (`restrict_to_queue`).
 
     Args:
-        person_value: The value that a person had chosen, as known at the newest of `writes`. None
-            if Mendq wrote nothing, or if someone has overridden Mendq's value since.
+        person_value: The value that a person chose last, as of the newest of `writes`. None if
+            Mendq wrote nothing, or if someone has overridden Mendq's value since.
         writes: The writes by Mendq, oldest first.
-        overridden_until: Until when Mendq leaves the attribute alone, after an override or a
-            rollback. None if it does not.
-        owes_a_notification: True if a person has rolled the attribute back, and people do not know
-            yet if the symptom is back.
+        overridden_until: When Mendq may change the attribute again after an override or a rollback.
+            None if there was none.
+        owes_a_notification: True after a rollback, until people were notified that the symptom is
+            back.
         claim_owner: The token of the invocation that holds a claim on the attribute.
         claim_until: When the claim ends.
-        intent: The transition that the claim was taken for. None after it was recorded.
-        intent_modified_at: When the queue had last been changed before the claim. The time of the
-            claim if SQS did not name it.
+        intent: The transition for which the claim was taken. None after it was recorded.
+        intent_modified_at: When the queue was last changed before the claim. The time of the claim
+            if SQS did not say.
         queue_created_at: When the queue was created.
     """
 
@@ -58,7 +58,7 @@ class AttributeRecord(Struct, frozen=True):
 
     @property
     def last_written_value(self) -> str | None:
-        """The value that Mendq wrote last. None if Mendq wrote none."""
+        """The value that Mendq wrote last; None if Mendq wrote no value."""
         return self.writes[-1].after if self.writes else None
 
     def find_person_value(self, current_value: str) -> str:
@@ -82,9 +82,10 @@ class AttributeRecord(Struct, frozen=True):
         )
 
     def remove_writes_after(self, last_kept_value: str) -> AttributeRecord:
-        """Return the record after a rollback to `last_kept_value`, without the writes after it.
+        """Return the record after a rollback to `last_kept_value`.
 
-        If no write had that value, no write is left and the value is a person's.
+        Drop the writes after the last one that wrote this value. If no write wrote it, drop all
+        writes: the value is a person's.
         """
         remaining_writes = self.writes
         while remaining_writes and remaining_writes[-1].after != last_kept_value:
@@ -96,16 +97,16 @@ class AttributeRecord(Struct, frozen=True):
         )
 
     def restrict_to_queue(self, created_at: datetime | None) -> AttributeRecord:
-        """Return the record if it is about the queue created at this time, else an empty one.
+        """Return the record if its queue was created at `created_at`, else an empty record.
 
-        A record without a creation time counts as one about this queue.
+        A record without a creation time counts as a record of this queue.
         """
         if self.queue_created_at not in (None, created_at):
             return AttributeRecord(queue_created_at=created_at)
         return structs.replace(self, queue_created_at=created_at)
 
     def is_held_by_another(self, owner: str, now: datetime) -> bool:
-        """Return True if another invocation than `owner` holds a claim that has not expired."""
+        """Return True if an invocation other than `owner` holds a claim that has not expired."""
         if self.claim_owner in (None, owner) or self.claim_until is None:
             return False
         return now < self.claim_until

@@ -1,8 +1,9 @@
-"""Events of AWS Health about services that queues depend on: read them, store them, show them.
+"""Read, store and show events of AWS Health about services that queues depend on.
 
-Only AWS can send events of its own sources through EventBridge. A principal that can put a false
-event of AWS Health into the intake queue can put false failed calls there as well. We have not seen
-a real event of AWS Health yet: the fields are those of AWS's documentation.
+Through EventBridge, only AWS can send events with AWS's own sources. A principal that can put a
+false event of AWS Health into the intake queue can put false failed calls there as well.
+
+Not tested with a real event of AWS Health: the fields are those of AWS's documentation.
 https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html
 """
 
@@ -37,7 +38,7 @@ _EventText = Annotated[str, Meta(max_length=400)]
 class HealthEvent(Struct, frozen=True, rename="camel"):
     """One event of AWS Health, with the field names of AWS.
 
-    Reading it fails if a time cannot be parsed.
+    Creating one raises an error if a time cannot be parsed.
     """
 
     event_arn: Annotated[str, Meta(pattern=r"^arn:[a-z-]+:health:[^\s]{1,400}$")]
@@ -65,8 +66,8 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
     def is_current(self, now: datetime) -> bool:
         """Return True if the event was updated less than EVENT_LIFETIME ago.
 
-        An update in the future counts if it is less than EVENT_LIFETIME ahead. An event that is
-        dated further ahead would never be over, so it does not count.
+        The update may also be less than EVENT_LIFETIME in the future. An event that is dated
+        further ahead is not current: it would never be over.
         """
         return abs(now - self.updated_at) < EVENT_LIFETIME
 
@@ -82,7 +83,7 @@ class _Envelope(Struct):
 def read_health(body: str, account: str, region: str) -> HealthEvent | None:
     """Read an event of AWS Health about this account and region.
 
-    Return None if `body` is anything else. Never raises.
+    Return None if `body` is anything else. Never raise an error.
     """
     with suppress(*items.DECODE_ERRORS):
         envelope = msgspec.json.decode(body, type=_Envelope)
@@ -98,13 +99,13 @@ class HealthEvents(Table, frozen=True):
     """
 
     def note_event(self, event: HealthEvent, now: datetime) -> None:
-        """Store an event, unless this update or a newer one of the event is stored.
+        """Store an event, unless this update of the event or a newer one is already stored.
 
         Do nothing for an event that is not current (`is_current`). Only the newest MAXIMUM_EVENTS
         events are kept.
 
         Raises:
-            CaseMoved: Another run has stored an event at the same moment.
+            CaseMoved: Another run stored an event at the same moment.
         """
         stored_events_text = items.read_text(self.get(_EVENTS_KEY), "events", "[]")
         event_by_arn = {
@@ -150,7 +151,7 @@ def _read_events(events_text: str) -> list[HealthEvent]:
 
 
 def describe_health_events(events: Sequence[HealthEvent], facts: Facts | None = None) -> list[str]:
-    """Return lines for the top of a notification: the newest open events, and AWS Health's page.
+    """Return lines for the top of a notification: the newest open events, and the link to check.
 
     Return an empty list if there is no event to show.
 

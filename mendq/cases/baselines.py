@@ -19,7 +19,7 @@ from mendq.notifications.configuration import Baseline
 # The scan stores an unchanged configuration again once a year. So only the baselines of deleted
 # queues expire.
 BASELINE_LIFETIME = timedelta(days=400)
-# Enough for about fifty baselines of a usual queue. DynamoDB allows 400 KB in one item.
+# Enough for about fifty baselines of a typical queue. DynamoDB allows 400 KB in one item.
 MAXIMUM_BASELINE_BYTES = 100_000
 
 
@@ -29,7 +29,7 @@ class Baselines(Table, frozen=True):
     def load(self, queue_arn: str) -> tuple[Baseline, ...]:
         """Return a queue's baselines, newest first, at most one per day.
 
-        Return an empty tuple if there is no item, or if Mendq cannot read it.
+        Return an empty tuple if none are stored, or if Mendq cannot read the item.
         """
         baselines_item = self.get(_make_baselines_key(queue_arn))
         if not baselines_item:
@@ -47,9 +47,9 @@ class Baselines(Table, frozen=True):
     def put(self, queue_arn: str, configuration: Mapping[str, str], now: datetime) -> None:
         """Store a queue's configuration as its newest baseline if it differs from the last one.
 
-        A new baseline replaces one of the same day. If the baselines are larger than
-        MAXIMUM_BASELINE_BYTES, the oldest are dropped, but never the newest one. Each call makes
-        the item expire BASELINE_LIFETIME after `now`, even if the configuration is unchanged.
+        A new baseline replaces an earlier one of the same day. If all baselines together are larger
+        than MAXIMUM_BASELINE_BYTES, the oldest are dropped, but never the newest. The item expires
+        BASELINE_LIFETIME after the last call, even if that call changed nothing else.
         """
         baselines = [*self.load(queue_arn)]
         if not baselines or baselines[0].attributes != configuration:
@@ -74,5 +74,5 @@ def _make_baselines_key(queue_arn: str) -> items.Key:
 
 
 def _make_earlier_baselines_key(queue_arn: str) -> items.Key:
-    """Return the key under which earlier versions stored a queue's baselines. Nothing writes it."""
+    """Return the key under which earlier versions of Mendq stored a queue's baselines."""
     return items.item_key(queue_arn, "baselines")

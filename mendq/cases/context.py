@@ -1,8 +1,9 @@
-"""Contexts: which clients, settings, stores and time does one invocation work with?
+"""Contexts: the clients, settings, stores and time with which one invocation works.
 
-An invocation is one run of a Lambda, or of a command that does a Lambda's work. Each class adds to
-the one above it what a further kind of invocation needs: to read and write the case table, and the
-case bucket, to move cases and notify people, to write to queues, and to write what heal decides.
+An invocation is one run of a Lambda, or of a command that does a Lambda's work. Each class inherits
+from an earlier one and can do more: `TableContext` works with the case table, `StoreContext` also
+with the case bucket, `CaseContext` moves cases and notifies people, `ManagingContext` knows which
+queues are managed, `WritingContext` writes to queues, and `FixContext` also decides what to write.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ WriteSteps = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 class TableContext(Struct, frozen=True, kw_only=True):
     """An invocation that reads or writes the case table, and has no case bucket.
 
-    `owner` is the id of this invocation. Its claims in the case store have this id. `now` is the
-    time at which the invocation began.
+    `owner` is the invocation's id, which its claims in the case store have. `now` is the time at
+    which the invocation began.
     """
 
     clients: Clients
@@ -68,7 +69,7 @@ class TableContext(Struct, frozen=True, kw_only=True):
 
     @property
     def baselines(self) -> Baselines:
-        """The configurations of queues that were stored while the queues were healthy."""
+        """The stored configurations that queues had while they were healthy."""
         return self.open_store(Baselines)
 
 
@@ -86,8 +87,8 @@ class StoreContext(TableContext, frozen=True, kw_only=True):
 class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
     """An invocation that moves cases and notifies people.
 
-    Decisions about cases use `now`. `real_now` is the real time. It differs from `now` if the local
-    account set `now` to a later time. None means that `now` is the real time.
+    Decisions about cases use `now`. `real_now` is the real time if the local account has set `now`
+    to a later time; None means that `now` is the real time.
     """
 
     settings: CaseSettings
@@ -95,7 +96,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
 
     @property
     def now_for_claims(self) -> datetime:
-        """The real time. Claims end by the real time, because all invocations compare with it."""
+        """The real time. All invocations use it to check if a claim has ended."""
         return self.real_now or self.now
 
     def is_here(self, queue_arn: str) -> bool:
@@ -116,7 +117,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
     def notifier(self) -> Notifier:
         """The sender of notifications.
 
-        It keeps each notification in the case store until SNS has taken it.
+        It keeps each notification in the case store until SNS has accepted it.
         """
         topic_arn_by_severity = {
             Severity.URGENT: self.settings.urgent_topic_arn,
@@ -147,8 +148,8 @@ class WritingContext(CaseContext, frozen=True, kw_only=True):
         remaining_seconds: Returns the seconds until the invocation must end. A write must be made
             and recorded before then.
         write_steps: Writes steps to a queue.
-        clock: Returns the current time. `now` stays the same during the invocation, so a write late
-            in a long run is recorded with the clock's time.
+        clock: Returns the current time, with which writes are recorded. `now` is too early for a
+            write late in a long run, because it stays the same during the invocation.
     """
 
     remaining_seconds: Callable[[], float]
@@ -172,11 +173,11 @@ class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def calendar_freeze_reason(self) -> str | None:
-        """The reason if a change calendar freezes changes, else None. Read once per invocation."""
+        """Why a change calendar forbids changes; None if none does. Read once per invocation."""
         return explain_closed_calendars(self.clients, self.settings.freeze_calendars)
 
     @cached_property
     def mode_by_managed_arn(self) -> Mapping[str, Mode]:
-        """The mode of each managed queue by ARN. Listed once per invocation, and only if needed."""
+        """The mode of each managed queue by ARN. Listed on first use, once per invocation."""
         queues = list_managed_queues(self.clients, self.settings.account, self.settings.consent)
         return {queue.queue_arn: queue.mode for queue in queues}

@@ -1,8 +1,8 @@
 """Findings of the hourly scan: the values, the object in the case bucket, and the calls of heal.
 
-The scan looks at every managed queue once per hour. One hour may take several runs; `ScanResult`
-holds the result of one run or of several. Its `document` is stored in the case bucket.
-`make_heal_request` makes the request with which the scan calls heal.
+The scan looks at every managed queue once per hour, if needed in several runs. `ScanResult` holds
+the result of one or more runs, and its `document` is stored in the case bucket. The scan calls heal
+with the requests that `make_heal_request` makes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from mendq.model.traffic import SUMS_EVERY_HOURS, ScanHistory
 SCHEMA_NUMBER = 1
 # heal can decide about this many findings in the time that one invocation has.
 MAXIMUM_FINDINGS_PER_CALL = 20
-# A finding names this many other queues; further ones are only counted.
+# A finding names at most this many other queues. Further queues are only counted.
 MAXIMUM_NAMED_QUEUES = 3
-# The most characters of the reason why a queue could not be checked.
+# The most characters stored of the reason why a queue could not be checked.
 _MAXIMUM_REASON_CHARACTERS = 300
 
 
@@ -39,8 +39,8 @@ class SharedFinding(Struct, frozen=True, omit_defaults=True):
     Args:
         others: The first MAXIMUM_NAMED_QUEUES of these queues.
         more: The number of these queues that `others` leaves out.
-        open_at: Other queues with an open case of the symptom. heal checks whether one of these
-            cases asks people for the missing queue already.
+        open_at: Other queues with an open case of the symptom. heal checks if one of these cases
+            already asks people for the missing queue.
     """
 
     others: Annotated[tuple[_QueueArn, ...], Meta(max_length=MAXIMUM_NAMED_QUEUES)] = ()
@@ -51,7 +51,7 @@ class SharedFinding(Struct, frozen=True, omit_defaults=True):
 class FindingReference(SharedFinding, frozen=True, omit_defaults=True, kw_only=True):
     """A finding as the scan passes it to heal: the queue and the symptom to look at.
 
-    It has no measurements: heal reads the queue itself.
+    It has no measurements, because heal reads the queue itself.
     """
 
     queue_arn: str
@@ -66,8 +66,8 @@ class Finding:
         queue_arn: The queue that shows the symptom.
         symptom: The symptom's name.
         sentence: A sentence for people, with the measured numbers.
-        source_arns: The queues that are known to have this queue as their DLQ. If the finding is
-            about a missing queue, also the other queues that name the missing queue.
+        source_arns: The known queues that have this queue as their DLQ. If the finding is about a
+            missing queue, also the other queues that name the missing queue.
         missing_queue_arn: The missing queue that the finding is about. Empty for most symptoms.
         other_queue_arns: The other queues that name the missing queue.
         open_case_queue_arns: Other queues that have an open case of the symptom. Empty if no queue
@@ -101,7 +101,7 @@ class Finding:
         return f"{self.queue_arn} {self.symptom}"
 
     def document(self) -> dict[str, Any]:
-        """Return the finding as the case bucket holds it."""
+        """Return the finding as a JSON object for the case bucket."""
         document: dict[str, Any] = {
             "queue_arn": self.queue_arn,
             "symptom": self.symptom,
@@ -120,15 +120,15 @@ class ScanResult:
         queues_scanned: The number of queues that the scan has reached.
         gone: The number of scanned queues that were deleted after they were listed.
         unseen: The number of scanned queues that could not be read at all.
-        suspects: The number of queues that may show a symptom that only metrics can confirm.
+        suspects: The number of queues that may show a symptom which only metrics can confirm.
         measured: The number of suspects whose metrics were read.
-        metrics: The number of metrics that were read from CloudWatch, which bills them.
+        metrics: The number of metrics that were read from CloudWatch. AWS charges for them.
         last_queue_name: The name of the last queue that the scan has reached. The next run
             continues after this queue.
         findings: The symptoms that were found.
-        error_by_target: The error of each queue that could not be fully checked, by queue ARN, and
-            of each name or prefix in the settings whose queues could not be listed. The key
-            `baselines` has the error if baselines could not be stored.
+        error_by_target: The error for each queue ARN that could not be fully checked, and for each
+            name or prefix in the settings whose queues could not be listed. The key `baselines` has
+            the error of storing baselines.
         configuration_by_arn: The configuration of each queue that was fully checked, by ARN.
         skip_reason_by_arn: The reason by the ARN of each queue whose sums or metrics were not read,
             because the budget or the time was spent.
@@ -168,7 +168,7 @@ class ScanResult:
         return self.unseen > 0 and self.unseen + self.gone == self.queues_scanned
 
     def document(self, at: datetime) -> dict[str, Any]:
-        """Return the result as the case bucket holds it, with the time `at`."""
+        """Return the result as a JSON object for the case bucket, with the time `at`."""
         count_by_name = {name: getattr(self, name) for name in _SCAN_COUNT_NAMES}
         failure_reason_by_target = {
             name: str(error)[:_MAXIMUM_REASON_CHARACTERS]
@@ -195,7 +195,7 @@ _SCAN_COUNT_NAMES = ("queues_scanned", "gone", "unseen", "suspects", "measured")
 def add_managed_queues(
     document: Mapping[str, Any], queue_arns: Iterable[str], *, is_listing_complete: bool
 ) -> dict[str, Any]:
-    """Return an hour's document with the queues that are managed.
+    """Return an hour's document with the managed queues added.
 
     `is_listing_complete` is True if all managed queues could be listed.
     """
@@ -207,9 +207,8 @@ def merge_documents(
 ) -> dict[str, Any]:
     """Merge the documents of two scan runs of one hour.
 
-    If both runs found a symptom on a queue, the later finding is kept. Missing keys of
-    `earlier_document`, except `findings`, count as 0 or empty, because an older version of Mendq
-    may have written it.
+    If both runs found a symptom on a queue, keep the later finding. An older version of Mendq may
+    have written `earlier_document`, so a missing key other than `findings` means 0 or empty.
     """
     finding_by_queue_and_symptom: dict[tuple[str, str], Mapping[str, Any]] = {}
     for document in (earlier_document, later_document):
@@ -245,7 +244,7 @@ def _merge_texts(
 
 
 def start_of_hour(now: datetime) -> datetime:
-    """Return the start of the hour of `now`. All scan runs of one hour make one scan."""
+    """Return the start of the hour of `now`. All scan runs in one hour together are one scan."""
     return now.replace(minute=0, second=0, microsecond=0)
 
 
@@ -257,7 +256,7 @@ def findings_key(hour: datetime) -> str:
 def scan_order_key(queue_arn: str, hour: datetime) -> str:
     """Return a sort key that orders queues differently in each hour.
 
-    So the queues that are skipped when the budget is spent are not the same in each hour.
+    So if the budget is too small for all queues, each hour skips other queues.
     """
     return sha256(f"{format_time(hour)} {queue_arn}".encode()).hexdigest()
 
@@ -265,9 +264,8 @@ def scan_order_key(queue_arn: str, hour: datetime) -> str:
 def count_allowed_metrics(metrics_per_day: int, now: datetime) -> int:
     """Return how many of the day's metrics may have been read by the end of this hour (UTC).
 
-    Otherwise the first scan of the day could use all of them, and later scans would measure
-    nothing. The share of two hours may be spent in the first of them, because that one asks for the
-    sums of all queues in use.
+    So the first scans of the day cannot use up all metrics. The share of two hours may be used in
+    the first of them, because this scan asks for the sums of all queues in use.
     """
     begun_turns = now.hour // SUMS_EVERY_HOURS + 1
     return metrics_per_day * begun_turns * SUMS_EVERY_HOURS // 24
@@ -290,7 +288,7 @@ def find_waiting_findings(
     Args:
         findings: All findings of a scan.
         explaining_symptoms_by_symptom: For each symptom, the symptoms that are handled before it if
-            they show on the same queue or on one of its sources.
+            the same queue or one of its sources shows them.
     """
     symptoms_by_queue_arn: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
@@ -311,10 +309,9 @@ def find_waiting_findings(
 def limit_mass_findings(
     findings: Iterable[Finding], mass_symptoms: Iterable[str]
 ) -> Iterator[Finding]:
-    """Yield the findings in sorted order, and only some of each mass symptom.
+    """Yield the sorted findings, but at most MAXIMUM_FINDINGS_PER_CALL for each mass symptom.
 
-    Of each mass symptom, the first MAXIMUM_FINDINGS_PER_CALL are yielded. A mass symptom gives one
-    notification and no change, so further queues would add nothing.
+    A mass symptom leads to one notification and no change, so more queues would add nothing.
     """
     mass_symptom_names = frozenset(mass_symptoms)
     count_by_symptom = Counter[str]()
@@ -328,8 +325,8 @@ def limit_mass_findings(
 def group_into_calls(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
     """Yield the findings for each call of heal.
 
-    A call has at most MAXIMUM_FINDINGS_PER_CALL findings, all of one symptom. With one symptom per
-    call, heal sees how many queues show that symptom.
+    A call has at most MAXIMUM_FINDINGS_PER_CALL findings. All are of one symptom, so that heal sees
+    how many queues show that symptom.
     """
     findings_by_symptom: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
@@ -351,8 +348,8 @@ def make_heal_request(findings: Sequence[Finding]) -> bytes:
 def read_finding_references(request: Mapping[str, Any]) -> list[FindingReference]:
     """Return the findings in a request to heal, at most MAXIMUM_FINDINGS_PER_CALL.
 
-    Values that are not findings are left out. If a finding is repeated, the last one is kept. Never
-    raises.
+    Leave out values that are not findings. Of repeated findings, keep the last. Never raise an
+    error.
     """
     finding_documents = request.get("found")
     if not isinstance(finding_documents, list):

@@ -1,7 +1,7 @@
-"""Keys of the case store's items, and the conversion of values to items and back.
+"""Make the keys of the case store's items, and convert values to items and back.
 
-The table in the docstring of `mendq/cases/table.py` lists all keys. Functions that read an item
-raise any of DECODE_ERRORS if Mendq cannot read it: call them within `convert_decode_errors`.
+The docstring of `mendq/cases/table.py` lists all keys. A function that reads an item raises one of
+DECODE_ERRORS if the item is malformed, so call it within `convert_decode_errors`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mendq.notifications.sent import NotificationRecord
 # a second freeze adds a text and does not replace the first.
 FREEZES_ATTRIBUTE = "freezes"
 DEFAULT_FREEZE_REASON = "no reason given"
-# The errors that decoding an item may raise if its values are not those that Mendq writes.
+# The errors that decoding an item may raise if Mendq did not write its values.
 DECODE_ERRORS = (
     ArithmeticError,
     AttributeError,
@@ -37,7 +37,7 @@ DECODE_ERRORS = (
     TypeError,
     ValueError,
 )
-# The texts in a notification's item. They are removed when it is sent.
+# The texts in a notification's item. They are removed after the notification was sent.
 NOTIFICATION_TEXT_ATTRIBUTES = ("subject", "body", "news", "about", "team")
 Record = TypeVar("Record")
 Item = Mapping[str, Any]
@@ -46,7 +46,10 @@ Key = dict[str, dict[str, str]]
 
 @contextmanager
 def convert_decode_errors(item_name: str) -> Iterator[None]:
-    """Turn each of DECODE_ERRORS into CaseStoreUnreadable. Its message contains `item_name`."""
+    """Turn DECODE_ERRORS in the `with` block into CaseStoreUnreadable.
+
+    The message of the new error contains `item_name`.
+    """
     try:
         yield
     except DECODE_ERRORS as error:
@@ -59,7 +62,7 @@ def item_key(partition: str, sort_key: str) -> Key:
 
 
 def transition_key(case_id: str, transition_number: int) -> Key:
-    """Return the key of a case's transition with this number."""
+    """Return the key of a case's transition, by its number in the case."""
     return item_key(f"case#{case_id}", f"{transition_number:06}")
 
 
@@ -74,7 +77,7 @@ def case_key(queue_arn: str, symptom: str) -> Key:
 
 
 def evidence_key(queue_arn: str, symptom: str) -> Key:
-    """Return the key of the failed calls that may open a case."""
+    """Return the key of the item with the failed calls that may open a case."""
     return item_key(queue_arn, f"evidence#{symptom}")
 
 
@@ -98,16 +101,15 @@ def attribute_key(queue_arn: str, attribute: str) -> Key:
 
 
 def snapshot_key(case: Case) -> Key:
-    """Return the key of the queue's configuration from before this transition."""
+    """Return the key of the queue's configuration before this transition."""
     return item_key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
 
 
 def spread_key(spread_subject: str) -> Key:
     """Return the key of the item that lists the queues that show a symptom.
 
-    `spread_subject` is the symptom's name, or its key from `mass_symptom_key`. Such an item can
-    also list other names: with the subject `held_back`, it lists the callers whose notifications
-    wait.
+    `spread_subject` is the symptom's name, or its key from `mass_symptom_key`. With the subject
+    `held_back`, the item lists the callers whose notifications wait.
     """
     return item_key(ACCOUNT_PARTITION, f"spread#{spread_subject}")
 
@@ -115,9 +117,9 @@ def spread_key(spread_subject: str) -> Key:
 def to_attribute_value(value: Any) -> Mapping[str, Any]:
     """Return a value in DynamoDB's form, such as {"N": "5"}.
 
-    Times become whole seconds since 1970. Booleans, whole numbers and texts become values of their
-    own type. Any other value must be an iterable of texts, and becomes a string set. A mapping is
-    returned unchanged, because it is in DynamoDB's form already.
+    Times become whole seconds since 1970. Booleans, integers and texts keep their type. A mapping
+    is already in DynamoDB's form and is returned unchanged. Any other value must be an iterable of
+    texts, and becomes a string set.
     """
     if isinstance(value, Mapping):
         return value
@@ -133,12 +135,12 @@ def to_attribute_value(value: Any) -> Mapping[str, Any]:
 
 
 def to_item_attributes(**values: Any) -> dict[str, Any]:
-    """Return attributes for an item. A value that is None gets no attribute."""
+    """Return attributes for an item in DynamoDB's form. Leave out values that are None."""
     return {name: to_attribute_value(value) for name, value in values.items() if value is not None}
 
 
 def encode_json(value: Any) -> str:
-    """Return a value as JSON text for one attribute. `read_json` reads it back."""
+    """Return a value as JSON text for one attribute. `read_json` decodes it again."""
     plain_value = msgspec.to_builtins(value, builtin_types=(datetime,))
     return json.dumps(plain_value, default=format_time, sort_keys=True)
 
@@ -159,15 +161,15 @@ def read_texts(item: Item, attribute_name: str) -> list[str]:
 
 
 def read_json(item: Item, attribute_name: str, value_type: Any, default_json: str = "null") -> Any:
-    """Return the value of type `value_type` that `encode_json` wrote into an attribute.
+    """Return the value of type `value_type` in an attribute that `encode_json` encoded.
 
-    `default_json` is the JSON text to read if the item does not have the attribute.
+    If the item does not have the attribute, decode `default_json` instead.
     """
     return msgspec.json.decode(read_text(item, attribute_name, default_json), type=value_type)
 
 
 def _read_attribute(attribute: Mapping[str, Any], declared_type: str) -> Any:
-    """Read an attribute by the type that its field is declared with."""
+    """Return an attribute's value in the declared type of its field. Raise KeyError for others."""
     match declared_type.removesuffix(" | None"):
         case "bool":
             return attribute["BOOL"]
@@ -184,10 +186,9 @@ def read_record(record_class: type[Record], item: Item, **given_values: Any) -> 
     """Return a record whose fields have the values of the item's attributes of the same names.
 
     Args:
-        record_class: The class of the record. Fields for which the item has no attribute get their
-            defaults.
+        record_class: The class of the record. A field without an attribute gets its default.
         item: The item.
-        given_values: The values of fields that the caller has read in another way.
+        given_values: The values of fields that the caller has read itself.
     """
     for name, declared_type in record_class.__annotations__.items():
         if name in item and name not in given_values:
@@ -211,15 +212,15 @@ class Freeze(msgspec.Struct, frozen=True):
 
 
 def read_freezes(item: Item) -> list[Freeze]:
-    """Return all freezes in the freeze's item. Return an empty list if the item does not exist.
+    """Return all freezes in the freeze's item; an empty list if the item does not exist.
 
-    First come the texts in FREEZES_ATTRIBUTE, the oldest first, then the text of the attribute
-    `reason`. An item that exists freezes all changes, whatever it contains. So an item without any
-    of these texts gives one freeze with DEFAULT_FREEZE_REASON.
+    The freezes in FREEZES_ATTRIBUTE come first, oldest first, then the freeze in the attribute
+    `reason`. An existing item freezes all changes, whatever it contains. So an item without any of
+    these texts gives one freeze with DEFAULT_FREEZE_REASON.
     """
     freezes: list[Freeze] = []
     for freeze_text in sorted(read_texts(item, FREEZES_ATTRIBUTE)):
-        # Two spaces make three parts of any text, also of one that Mendq did not write.
+        # With the two spaces, any text has three parts, even one that Mendq did not write.
         at, by, reason = f"{freeze_text}  ".split(" ", 2)
         freezes.append(Freeze(reason.strip(), by, at))
     if item and ("reason" in item or not freezes):
@@ -249,8 +250,8 @@ def list_view_keys(
 def read_view(view_items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     """Return the case store view that these items contain.
 
-    `view_items` are the items at the keys of `list_view_keys`, in the same order. An item that does
-    not exist is empty. `attributes` are those that `list_view_keys` was called with.
+    `view_items` are the items at the keys of `list_view_keys`, in the same order. A missing item is
+    an empty mapping. `attributes` is the argument with which `list_view_keys` was called.
     """
     freeze_item, case_item, evidence_item, notification_item, *other_items = view_items
     attribute_items = other_items[: len(attributes)]
@@ -277,7 +278,7 @@ def read_evidence(item: Item) -> Evidence:
 
 
 def read_case(item: Item) -> Case | None:
-    """Return the case in an item that holds a transition, or None if the item holds none."""
+    """Return the case in an item; None if the item has no transition."""
     if "document" not in item:
         return None
     document = json.loads(item["document"]["S"])
@@ -293,7 +294,8 @@ def format_failures(failures: Evidence) -> str:
 def make_notification_attributes(record: NotificationRecord) -> dict[str, Any]:
     """Return the attributes of a notification's item, without its key.
 
-    After it was sent or dropped, its texts and the time of its first sending are left out.
+    A notification that was sent or dropped has no texts and no `since`, the time since which it
+    waits.
     """
     unsent_texts: dict[str, Any] = {}
     if record.body:
@@ -305,7 +307,7 @@ def make_notification_attributes(record: NotificationRecord) -> dict[str, Any]:
 
 
 def read_notification(item: Item) -> NotificationRecord | None:
-    """Return the record in a notification's item, or None if the item does not exist."""
+    """Return the record in a notification's item; None if the item does not exist."""
     if not item:
         return None
     announced = read_json(item, "announced", dict[str, datetime])
@@ -315,7 +317,7 @@ def read_notification(item: Item) -> NotificationRecord | None:
 def make_record_attributes(record: AttributeRecord) -> dict[str, Any]:
     """Return the attributes of an attribute record's item, without its key.
 
-    The claim is left out: storing these fields ends it.
+    The claim is left out, so storing these attributes ends it.
     """
     return to_item_attributes(
         writes=encode_json(record.writes),

@@ -30,9 +30,9 @@ class MadeDlqs(Table, frozen=True):
         return self.load_made_dlq_arn(source_arn) == dlq_arn
 
     def load_made_dlq_arn(self, source_arn: str) -> str:
-        """Return the ARN of the DLQ that Mendq made for that source; empty if it made none.
+        """Return the ARN of the DLQ that Mendq made for that source.
 
-        Empty also if the write was rolled back.
+        Return an empty text if Mendq made none, or if the write was rolled back.
         """
         record_item = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
         with items.convert_decode_errors(f"the DLQ that was made for {source_arn}"):
@@ -46,10 +46,10 @@ class MadeDlqs(Table, frozen=True):
         clients: Clients,
         consent: Consent,
     ) -> str:
-        """Return a managed source that Mendq made the DLQ for, or an empty text.
+        """Return a managed source for which Mendq made the DLQ; an empty text if there is none.
 
-        Mendq scans such a DLQ together with its source, in observe mode. It does not if the DLQ's
-        own `mendq` tag is `off`; then the text is empty too.
+        The text is also empty if the DLQ's own `mendq` tag is `off`. Mendq scans a DLQ with such a
+        source together with the source, in observe mode.
 
         Args:
             dlq_arn: The DLQ.

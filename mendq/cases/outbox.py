@@ -1,6 +1,6 @@
-"""Send notifications: store each one, put an event of it on the bus, publish it to SNS.
+"""Send notifications: store each one, put an event about it on the bus, publish it to SNS.
 
-What to announce, and when, is decided in `mendq.notifications.announcements`.
+`mendq.notifications.announcements` decides what to announce and when.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Notifier(Table, frozen=True):
         now: The time of the invocation.
         topic_arn_by_team: The ARN of the SNS topic of each team that a queue's tag may name.
         chat_severities: The severities whose topics send to chat.
-        docs_url: The address of the runbooks, with `*` in place of the page's name. None to link to
-            the runbooks in Mendq's repository.
+        docs_url: The URL of the runbooks, with `*` in place of the page's name. None to link to the
+            runbooks in Mendq's repository.
     """
 
     clients: Clients
@@ -60,21 +60,21 @@ class Notifier(Table, frozen=True):
         notification: NotificationRecord,
         case: Case | None = None,
     ) -> bool:
-        """Publish a stored notification, then note that it was sent.
+        """Publish a stored notification, then store that it was sent.
 
         Args:
             partition: The queue's ARN, or `ACCOUNT_PARTITION`.
             symptom: The symptom's name, or another subject.
             notification: The stored notification.
-            case: The case that it is about. Its callers count against the hour's budget.
+            case: The case that the notification is about. The hour's budget counts its callers.
 
         Returns:
-            True if it was sent. False if this hour's budget has no notification left for it. Then
-            `notification` stays stored.
+            True if the notification was sent. False if this hour's budget is spent; then it stays
+            stored.
 
         Raises:
             EventNotPut: People have the notification, but its event could not be put on the bus.
-            NotificationNotSent: SNS or EventBridge did not take it. It stays stored.
+            NotificationNotSent: SNS or EventBridge did not accept it. It stays stored.
         """
         severity = Severity.URGENT if notification.urgent else Severity.INFO
         budget_key = items.notification_budget_key(severity, self.now)
@@ -102,15 +102,15 @@ class Notifier(Table, frozen=True):
     ) -> Announcement:
         """Send or drop a notification that another run has stored and left unsent.
 
-        `case` is the case as it is now, None if there is none.
+        `case` is the case as it is now, or None if there is no case.
 
         Returns:
-            HELD_BACK if no notification of this hour's budget is left. BEING_SENT if another run
-            may be sending it at this moment. Any other value: nothing is left to do.
+            HELD_BACK if this hour's budget is spent. BEING_SENT if another run may be sending the
+            notification at this moment. Any other value: nothing is left to do.
 
         Raises:
             EventNotPut: People have the notification, but its event could not be put on the bus.
-            NotificationNotSent: SNS or EventBridge did not take it. It stays stored.
+            NotificationNotSent: SNS or EventBridge did not accept it. It stays stored.
         """
         announcement = Announcements(notification, self.now).decide_stored_notification(case)
         if notification is None:
@@ -135,21 +135,21 @@ class Notifier(Table, frozen=True):
         notification_text: NotificationText,
         minimum_pause: timedelta = ACCOUNT_NEWS_PAUSE,
     ) -> None:
-        """Send urgent news about the account, unless its subject had news a short time ago.
+        """Send an urgent notification about the account, unless a recent one had the same subject.
 
-        If an earlier notification about the same subject was stored, but not sent in time, send
-        that one instead. The hourly limit of notifications does not apply to it.
+        If an earlier notification about the subject is stored and was not sent in time, send that
+        one instead. The hourly budget of notifications does not apply here.
 
         Args:
-            symptom: A symptom's name, or another subject. Each subject has its own news.
+            symptom: A symptom's name, or another subject.
             news_key: The key of the news. The same key is announced once within 24 hours.
             notification_text: The notification's subject and text.
-            minimum_pause: The least time between two different news of a subject.
+            minimum_pause: The shortest time between two different news about one subject.
 
         Raises:
             CaseStoreUnreadable: Mendq cannot read the stored notification.
             EventNotPut: People have the notification, but its event could not be put on the bus.
-            NotificationNotSent: SNS or EventBridge did not take it.
+            NotificationNotSent: SNS or EventBridge did not accept it.
         """
         item_key = items.notification_key(ACCOUNT_PARTITION, symptom)
         notification_item = self.get(item_key)
@@ -181,8 +181,8 @@ class Notifier(Table, frozen=True):
     ) -> bool:
         """Store a notification that this run will send.
 
-        Return False, with nothing stored, if another run has stored one since `last_record`.
-        `last_record` is the stored notification that this run has read, None if there was none.
+        `last_record` is the stored notification that this run has read, or None if there was none.
+        If another run has stored a notification since then, store nothing and return False.
         """
         taker_token = uuid4().hex
         notification_item = {
@@ -206,9 +206,8 @@ class Notifier(Table, frozen=True):
     ) -> NotificationRecord | None:
         """Take over a notification that another run left unsent, so that this run sends it.
 
-        Return None if another run has taken it over, or if it was sent or dropped. Each call has
-        its own token: if DynamoDB's answer is lost and the SDK repeats the call, the second try
-        still succeeds.
+        Return None if another run has taken it over, or if it was sent or dropped. Each call stores
+        a token of its own. So if DynamoDB's answer is lost, the SDK's retry still succeeds.
         """
         is_taken = self.change(
             items.notification_key(partition, symptom),
@@ -223,7 +222,10 @@ class Notifier(Table, frozen=True):
     def _spend_budget(
         self, budget_key: items.Key, notification: NotificationRecord, callers: Sequence[str]
     ) -> bool:
-        """Take one notification of the hour's budget. Return False if `callers` have none left."""
+        """Take one notification from the hour's budget. Return False if `callers` have none left.
+
+        The budget has a higher limit for a notification that names a new caller.
+        """
         hourly_budget = HourlyBudget.of(notification)
         caller_by_placeholder = {
             f"c{caller_number}": caller for caller_number, caller in enumerate(callers)
@@ -243,7 +245,7 @@ class Notifier(Table, frozen=True):
         )
 
     def _return_to_budget(self, budget_key: items.Key, callers: Sequence[str]) -> None:
-        """Return a notification to the hour's budget, because it was not sent."""
+        """Give a notification that was not sent back to the hour's budget."""
         update_expression = "ADD pages :less DELETE callers :callers"
         self.change(
             budget_key, update_expression, "pages > :none", less=-1, none=0, callers=callers
@@ -259,8 +261,8 @@ class Notifier(Table, frozen=True):
 
         Raises:
             EventNotPut: People have the notification, but its event could not be put on the bus.
-            NotificationNotSent: SNS did not take the notification. Or people have had it since an
-                earlier try, and its event could not be put this time either.
+            NotificationNotSent: SNS did not accept the notification. Or an earlier try has already
+                delivered it, and its event could not be put this time either.
         """
         event = self._make_event(severity, partition, symptom, notification)
         try:
@@ -273,7 +275,7 @@ class Notifier(Table, frozen=True):
                 delivered_record = replace(
                     notification, announced=notification.mark_sent().announced
                 )
-                # If this cannot be noted, people get the notification a second time.
+                # If this cannot be stored, people get the notification a second time.
                 with suppress(CaseStoreUnavailable):
                     self._store_sending_outcome(partition, symptom, notification, delivered_record)
                 raise EventNotPut(str(error)) from error
@@ -311,7 +313,7 @@ class Notifier(Table, frozen=True):
     ) -> None:
         """Publish to the topic of the queue's team, if it has one, then to the severity's topic.
 
-        If the team's topic does not take it, a line in the notification to the other topic says so.
+        If the team's topic does not accept it, the notification to the severity's topic says so.
         """
         if topic_arn := self.topic_arn_by_team.get(team):
             try:
@@ -339,7 +341,7 @@ class Notifier(Table, frozen=True):
     ) -> None:
         """Store the outcome of a notification: sent, dropped, or delivered without its event.
 
-        Change nothing if a newer notification is stored by now: that one must still be sent.
+        If a newer notification is stored by now, change nothing: it must still be sent.
         """
         notification_item = {
             **items.notification_key(partition, symptom),

@@ -1,12 +1,12 @@
 """Partition keys of the case table that IAM policies name.
 
-This file imports nothing of AWS, so that the stack can read it.
+The stack imports this file, so it imports no AWS library.
 """
 
 from __future__ import annotations
 
 # The partition of items that are about the whole account, such as the change freeze.
 ACCOUNT_PARTITION = "account"
-# The baselines have partitions of their own, one for each queue. So IAM can let the scan write the
-# baselines, and not the cases, which are in the partitions of the queues.
+# Each queue's baselines have a partition of their own. So IAM can let the scan write baselines, but
+# not cases, which are in the partitions named by queue ARNs.
 BASELINE_PARTITION_PREFIX = "baselines#"

@@ -1,9 +1,9 @@
-"""What people decided about a queue, as the case store keeps it.
+"""People's decisions about a queue in the case store: pins and approved sources.
 
-- A pin: the queue policy that a person confirmed as the right one with `mendq policy pin`. Mendq
+- A pin is the queue policy that a person confirmed as the right one with `mendq policy pin`. Mendq
   may restore it.
-- Approved sources of a DLQ: the source queues for which a person has approved a plan about this
-  DLQ. Later plans for such a source do not need a person again, until the approval is revoked.
+- Approved sources of a DLQ are the source queues for which a person has approved a plan about this
+  DLQ. Later plans for such a source need no person, until the approval is revoked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NEEDS_FROM_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.DLQ_NAMESAKE, Need.PI
 
 
 def read_pin(pin_text: str) -> Pin:
-    """Read a pin from its JSON text. Raise ValueError if it does not have a pin's form."""
+    """Return the pin in a JSON text. Raise ValueError if the text is not a valid pin."""
     pin = decode(pin_text, type=Pin)
     for pin_time in (pin.pinned_at, pin.queue_created_at, pin.queue_modified_at):
         if pin_time.tzinfo is None or pin_time.year not in _POSSIBLE_PIN_YEARS:
@@ -51,7 +51,7 @@ def read_pin(pin_text: str) -> Pin:
 class UnreadablePin(Struct, frozen=True):
     """A stored pin that Mendq cannot read. Mendq never restores a policy from it.
 
-    `item` is the pin's item in the case store, `error_text` the error of reading it.
+    `item` is the pin's item in the case store. `error_text` is the error that reading it raised.
     """
 
     queue_arn: str
@@ -74,7 +74,10 @@ class Pins(Table, frozen=True):
         return pin
 
     def load_even_if_unreadable(self, queue_arn: str) -> Pin | UnreadablePin | None:
-        """Return the queue's pin as `load` does, but return an unreadable pin and do not raise."""
+        """Return the queue's pin, an UnreadablePin if Mendq cannot read it, or None if it has none.
+
+        The pin may be out of date.
+        """
         pin_item = self.get(_pin_key(queue_arn))
         if not pin_item:
             return None
@@ -85,7 +88,7 @@ class Pins(Table, frozen=True):
             return UnreadablePin(queue_arn, pin_item, repr(error))
 
     def load_last_generation(self, queue_arn: str) -> int:
-        """Return the number of the queue's newest pin, even if it was removed. 0 if it had none.
+        """Return the number of the queue's newest pin, even a removed one; 0 if it never had a pin.
 
         Raises:
             CaseStoreUnreadable: Mendq cannot read the number.
@@ -97,8 +100,8 @@ class Pins(Table, frozen=True):
     def put(self, pin: Pin) -> bool:
         """Store a pin in place of the last one.
 
-        Return False, with nothing changed, if another pin was stored meanwhile: the stored pin's
-        number must be the one before `pin.generation`. Storing the same pin again returns True.
+        The stored pin's number must be `pin.generation` - 1. If it is not, another pin was stored
+        meanwhile: change nothing and return False. Storing the same pin again returns True.
         """
         pin_text = json.dumps(pin.document(), sort_keys=True)
         pin_item = {
@@ -111,9 +114,9 @@ class Pins(Table, frozen=True):
         )
 
     def remove(self, pin: Pin | UnreadablePin) -> bool:
-        """Remove a pin. Return False, with nothing changed, if the stored pin is another one.
+        """Remove a pin. Change nothing and return False if another pin is stored by now.
 
-        The item keeps the pin's number, so that no later pin gets the same one. If the number
+        The item keeps the pin's number, so that no later pin gets the same number. If the number
         cannot be read, it becomes 0.
         """
         stored_values: dict[str, Any]
@@ -147,7 +150,7 @@ class Pins(Table, frozen=True):
         return frozenset(items.read_texts(self.get(_approved_sources_key(dlq_arn)), "sources"))
 
     def approve_source(self, dlq_arn: str, source_arn: str) -> None:
-        """Store that a person approved a plan about this DLQ that names this source queue."""
+        """Store that a person approved a plan about this DLQ for this source queue."""
         self.change(_approved_sources_key(dlq_arn), "ADD sources :one", one=[source_arn])
 
     def revoke_source(self, dlq_arn: str, source_arn: str) -> bool:
@@ -173,10 +176,10 @@ def _approved_sources_key(dlq_arn: str) -> items.Key:
 
 
 def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Facts:
-    """Add people's decisions about the queue to the facts, those that `needs` contains.
+    """Add the people's decisions that `needs` contains to the facts.
 
-    A decision is the queue's approved sources, its pin, or the confirmation that Mendq may use an
-    existing queue which has the name of a new DLQ.
+    These are the queue's approved sources, its pin, and the confirmation that Mendq may use an
+    existing queue that has the name of a new DLQ.
 
     Raises:
         CaseStoreUnavailable: The case store does not answer.
@@ -192,13 +195,16 @@ def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Fa
 
 
 def _add_dlq_namesake_objection(context: StoreContext, facts: Facts) -> Facts:
-    """Add why the queue with the name of a new DLQ must not receive messages; empty if it may."""
+    """Add the objection to using the existing queue that has the name of a new DLQ.
+
+    The objection is empty if the queue may receive messages or does not exist.
+    """
     namesake = facts.dlq_namesake
     if namesake is None or not namesake.exists:
         return replace(facts, dlq_namesake_objection="")
     receiver = context.open_store(Receivers).load(namesake.queue_arn)
     if receiver is not None and receiver.is_creation_noted(context.now):
-        # A run of Mendq died while it made the queue. The next run that makes it checks it.
+        # A run of Mendq died while it made the queue. The next run that makes the queue checks it.
         return replace(facts, dlq_namesake_objection="")
     objection = find_receiver_objection(receiver, namesake) or ""
     return replace(facts, dlq_namesake_objection=objection)
@@ -218,8 +224,8 @@ def _add_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
 def check_pin_now(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> CheckedPin:
     """Return the pin, with the reason if it may not be restored into the queue now.
 
-    CloudTrail is asked for changes of the queue only if the queue has another policy than the pin.
-    Never raises.
+    Mendq reads the queue's changes from CloudTrail only if the queue's policy differs from the pin.
+    Never raise an error.
     """
     pin_doubt = find_pin_doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
     if pin_doubt is not None:

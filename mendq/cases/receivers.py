@@ -1,6 +1,7 @@
-"""The DLQs and quarantines that Mendq made or a person confirmed, as the case store keeps them.
+"""The case store's records of receivers, and the code that makes or checks a receiver.
 
-`mendq/model/receiver.py` has the rules. This file keeps the records, and makes or checks the queue.
+A receiver is a DLQ or quarantine that Mendq made or a person confirmed. `mendq/model/receiver.py`
+has the rules.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from mendq.model.receiver import (
     remove_aws_tags,
 )
 
-# The objection to a queue that does not exist any more.
+# The objection to a queue that no longer exists.
 DELETED_OBJECTION = "it was deleted"
 SEAL_KEY_BYTES = 32
 
@@ -42,7 +43,8 @@ class Receivers(Table, frozen=True):
     def load(self, queue_arn: str) -> Receiver | None:
         """Return the record of the queue with this ARN; None if there is none.
 
-        A record that cannot be read counts as none, so Mendq asks again.
+        Return None also for an unreadable record, so that Mendq asks a person to confirm the queue
+        again.
         """
         item = self.get(_make_receiver_key(queue_arn))
         if "document" not in item:
@@ -68,9 +70,10 @@ class Receivers(Table, frozen=True):
         )
 
     def provide_seal_key(self, queue_arn: str) -> bytes:
-        """Return the secret key of the seals of messages in this queue. The first call makes it.
+        """Return the secret key with which Mendq seals messages in this queue.
 
-        It stays if the queue is confirmed anew or its record is removed.
+        The first call creates the key. Later changes of the queue's record, and its removal, leave
+        the key unchanged.
         """
         item = self.change_and_read(
             _make_receiver_key(queue_arn),
@@ -81,7 +84,7 @@ class Receivers(Table, frozen=True):
         return items.read_text(item or {}, "seal_key").encode()
 
     def load_seal_key(self, queue_arn: str) -> bytes | None:
-        """Return the key of `provide_seal_key`; None if Mendq has sealed nothing for this queue."""
+        """Return the key of `provide_seal_key`; None if no key was created for this queue."""
         return items.read_text(self.get(_make_receiver_key(queue_arn)), "seal_key").encode() or None
 
 
@@ -106,22 +109,23 @@ class ReceiverMaker(Struct, frozen=True):
     def make_or_check(
         self, queue_arn: str, new_queue_attributes: Mapping[str, str], source_arn: str = ""
     ) -> QueueFacts | Refusal:
-        """Return a queue that may receive messages now. Make it if there is none of this name.
+        """Return a queue that may receive messages now. Create it if it does not exist.
 
         Args:
             queue_arn: The queue's ARN.
-            new_queue_attributes: The attributes with which Mendq makes it.
+            new_queue_attributes: The attributes with which Mendq creates the queue.
             source_arn: The source of a quarantine; empty for a DLQ.
 
         Returns:
-            The queue with its attributes and tags. A refusal if nothing may be sent there: a queue
-            of that name exists and is not on record, or for another source, it has changed since it
-            was recorded, SQS does not make it, or it cannot be used yet.
+            The queue with its attributes and tags. A refusal if it must not receive messages:
+            the existing queue is not on record, is on record for another source, or has changed
+            since; or SQS does not create it, or it cannot be used yet.
 
         Raises:
-            ClientError, BotoCoreError: The queue could not be made. A retry may help.
+            ClientError, BotoCoreError: The queue could not be created. A retry may help.
             FactsUnavailable, QueueRefusesUs: The queue could not be read.
-            CaseStoreUnavailable: The case store does not answer. No queue is made without a note.
+            CaseStoreUnavailable: The case store does not answer. No queue is created without a
+                record.
         """
         attributes = read_attributes_if_queue_exists(self.clients, queue_arn)
         if attributes:
@@ -153,8 +157,7 @@ class ReceiverMaker(Struct, frozen=True):
         """Return why an existing queue must not receive messages now; None if it may.
 
         Call it before each batch of messages. `source_arn` is the source of a quarantine; empty for
-        a DLQ. Raises FactsUnavailable, QueueRefusesUs or
-        CaseStoreUnavailable.
+        a DLQ. Raise FactsUnavailable, QueueRefusesUs or CaseStoreUnavailable.
         """
         queue = read_receiver_facts(self.clients, queue_arn)
         if not queue.exists:
@@ -162,10 +165,10 @@ class ReceiverMaker(Struct, frozen=True):
         return find_receiver_objection(self.receivers.load(queue_arn), queue, source_arn)
 
     def refuse_unconfirmed_queue(self, queue_arn: str, source_arn: str = "") -> Refusal | None:
-        """Return a refusal if a queue exists that must not receive messages now; otherwise None.
+        """Return a refusal if the queue exists and must not receive messages now; otherwise None.
 
-        None also if there is no such queue, or if a run of Mendq was about to make it. `source_arn`
-        is the source of a quarantine. Raises the errors of `find_objection`.
+        Return None also if a run of Mendq was about to create the queue. `source_arn` is the source
+        of a quarantine; empty for a DLQ. Raise the errors of `find_objection`.
         """
         queue = read_receiver_facts(self.clients, queue_arn)
         receiver = self.receivers.load(queue_arn)
@@ -192,7 +195,7 @@ class ReceiverMaker(Struct, frozen=True):
 def read_receiver_facts(clients: Clients, queue_arn: str) -> QueueFacts:
     """Return a queue with its attributes and tags. Both are empty if there is no such queue.
 
-    Raises FactsUnavailable, or QueueRefusesUs if the queue's policy denies access.
+    Raise FactsUnavailable, or QueueRefusesUs if the queue's policy denies access.
     """
     attributes = read_attributes_if_queue_exists(clients, queue_arn)
     if not attributes:

@@ -1,4 +1,4 @@
-"""Record a transition: in the case store, in the case bucket, then notify people."""
+"""Record a case's transition in the case store and the case bucket, then notify people."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ if TYPE_CHECKING:
 
 
 class Notification(Struct, frozen=True):
-    """Content of a notification about a case, besides the case itself.
+    """The content of a notification about a case, besides the case itself.
 
     Args:
         symptom: The case's symptom. None if this version of Mendq does not know it; then `severity`
             must be None as well.
-        facts: The queue's facts. They may be empty if there is no notification.
-        severity: How urgent the notification is. None if the transition is only recorded and nobody
-            is notified.
-        next_command: The command that the refusal itself names. If it is empty, `next_step` chooses
-            one by the case's code or state.
+        facts: The queue's facts. They may be empty if `severity` is None.
+        severity: How urgent the notification is. None to record the transition without notifying
+            people.
+        next_command: The command that the refusal itself names. If it is empty, `choose_next_step`
+            chooses a step by the case's code or state.
         advice_before_change: Commands or sentences to show before the plan.
-        advice_after_change: Commands or sentences to show after the plan, for what else a person
-            may do.
+        advice_after_change: Commands or sentences to show after the plan, about what else a person
+            can do.
         new_records: The records of attributes to store with the transition, by attribute name. They
-            are stored even if nobody is notified.
-        news_distinction: Extra part of the key by which repeats are recognized. Two notifications
-            with the same state and refusal code, but another `news_distinction`, are both sent.
+            are stored even without a notification.
+        news_distinction: Extra part of the key that recognizes repeats. Two notifications with the
+            same state and refusal code are both sent if this text differs.
     """
 
     symptom: Symptom | None
@@ -98,11 +98,11 @@ def record_transition(
         owner: The token whose claim ends with the transition. By default, the invocation's own.
 
     Raises:
-        CaseMoved: Another run has moved the case since. Nothing was recorded.
+        CaseMoved: Another run has moved the case since `view` was read. Nothing was recorded.
         CaseStoreUnavailable: The case store does not answer.
-        NotificationNotSent: The transition was recorded, but SNS did not take the notification.
-        CaseStoreUnreadable: The transition was recorded, and its notification is held back, but the
-            summary of held back notifications could not be read.
+        NotificationNotSent: The transition was recorded, but SNS did not accept the notification.
+        CaseStoreUnreadable: The transition was recorded and its notification postponed, but the
+            stored summary of postponed notifications could not be read.
     """
     case = replace(case, next_step=choose_next_step(case, notification.next_command))
     notification_record = _make_notification_to_store(case, view, notification, context)
@@ -139,9 +139,9 @@ def record_transition(
 
 
 def file_transition(case: Case, item_key: Key, context: CaseContext) -> None:
-    """Copy a transition to the case bucket, put an event of it on the bus, and mark it as filed.
+    """Copy a transition to the case bucket, put an event about it on the bus, and mark it as filed.
 
-    Filing again replaces the object with the same content and sends the event again.
+    Filing a transition again writes the same object and sends the event again.
 
     Args:
         case: The transition.
@@ -149,7 +149,7 @@ def file_transition(case: Case, item_key: Key, context: CaseContext) -> None:
         context: The invocation.
 
     Raises:
-        ClientError, BotoCoreError: S3 or EventBridge did not take it.
+        ClientError, BotoCoreError: S3 or EventBridge did not accept it.
         CaseStoreUnavailable: The case store does not answer.
         ValueError: The transition names no queue ARN.
     """
@@ -162,14 +162,14 @@ def file_transition(case: Case, item_key: Key, context: CaseContext) -> None:
 def report_wait(
     case: Case, view: CaseStoreView, notification: Notification, context: CaseContext
 ) -> None:
-    """Notify people that a case waits for its next step, and why.
+    """Notify people that a case waits for its next write, and why.
 
     Do nothing if the case does not wait, if `notification` has no severity, if people were notified
     of the wait within the last 24 hours, or if that notification is stored and will be sent.
 
     Raises:
         CaseStoreUnavailable: The case store does not answer.
-        NotificationNotSent: SNS did not take the notification.
+        NotificationNotSent: SNS did not accept the notification.
     """
     if view.hold_up is None:
         return
@@ -192,14 +192,14 @@ def report_wait(
 def hold_back_notification(case: Case, context: CaseContext) -> None:
     """Postpone the case's notification, and send one summary of all postponed notifications.
 
-    The summary names the callers whose notifications were postponed within the last hour. It names
-    only a limited number, so the callers of this case come first. It is sent at most once in
-    `choose_pause_between_summaries`.
+    The summary names the callers whose notifications were postponed within the last hour. The
+    number of names is limited, so the callers of this case come first. A summary is sent only if
+    the last one is older than `choose_pause_between_summaries` says.
 
     Raises:
-        CaseStoreUnavailable, CaseStoreUnreadable: The case store does not answer, or an item of it
-            cannot be read.
-        NotificationNotSent: SNS did not take the summary.
+        CaseStoreUnavailable, CaseStoreUnreadable: The case store does not answer, or one of its
+            items cannot be read.
+        NotificationNotSent: SNS did not accept the summary.
     """
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_NOTIFICATION_AFTER)
     held_back_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
@@ -236,7 +236,7 @@ def _make_notification_record(
     symptom = notification.symptom
     assert symptom is not None  # noqa: S101 - Notification refuses a severity without a symptom
     facts = notification.facts
-    # The timeline needs the transition before this one. Earlier ones are not read for it.
+    # The timeline shows this transition and the one before. Earlier ones are not read for it.
     last_two_transitions = [case]
     if view.case is not None and view.case.case_id == case.case_id:
         last_two_transitions = [view.case, case]
@@ -268,8 +268,8 @@ def _make_notification_record(
 def list_aws_health_lines(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
     """Return lines about open events of AWS Health, for a notification.
 
-    `facts` is None for a notification about many queues. The result is empty if there are no such
-    events, or if they cannot be read: the notification is then sent without them.
+    `facts` is None for a notification about many queues. The result is empty if there are no open
+    events. It is empty also if they cannot be read, so that the notification is sent without them.
     """
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
         health_events = context.open_store(HealthEvents)

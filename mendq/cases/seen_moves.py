@@ -1,6 +1,6 @@
-"""Queues that are the named destination of a message movement task, as the hourly scan saw them.
+"""Queues that the hourly scan saw as the named destination of a message movement task.
 
-Such a queue receives messages that came from other queues. SQS lists the tasks only for the queue
+Such a queue may receive messages that came from other queues. SQS lists tasks only by the queue
 that the messages leave, so the destination's own facts do not show them:
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
 """
@@ -28,7 +28,7 @@ class SeenMoves(Table, frozen=True):
     """
 
     def note_destinations(self, queue_arns: Iterable[str], now: datetime) -> None:
-        """Add destination queues to the item of the hour of `now`."""
+        """Add these destination queues to the item for the hour of `now`."""
         self.change_set(
             _moves_key(now), "into_queues", now + MOVES_LIFETIME, (), sorted(queue_arns)
         )
@@ -36,7 +36,7 @@ class SeenMoves(Table, frozen=True):
     def list_destinations(self, now: datetime) -> frozenset[str]:
         """Return the destination queues stored in the hour of `now` and in the hour before.
 
-        Raises CaseStoreUnreadable if Mendq cannot read one of the two items.
+        Raise CaseStoreUnreadable if Mendq cannot read one of the two items.
         """
         hourly_items = [self.get(_moves_key(hour)) for hour in (now, now - SCAN_INTERVAL)]
         queue_arns: set[str] = set()

@@ -1,6 +1,6 @@
-"""Count the queues that show a symptom at the same time, and those of them that are managed.
+"""Count the queues that show a symptom at the same time.
 
-If many queues show a symptom at once, Mendq suspects a common cause and fixes none of them.
+If many managed queues show a symptom at once, Mendq suspects a common cause and fixes none of them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from msgspec import Struct
 from mendq.model.mode import Mode
 from mendq.model.tags import DRILL_TAG
 
-# A queue counts as showing the symptom for this long after it was noted.
+# After a queue was noted, it counts as showing the symptom for this long.
 SYMPTOM_NOTE_LIFETIME = timedelta(hours=1)
-# Times are rounded down to this, so that repeated notes are one note.
+# A note's time is rounded down to a multiple of this, so that repeated notes become one.
 NOTE_SLOT_DURATION = timedelta(minutes=10)
-# At most this many queues are noted: DynamoDB allows 400 KB in one item, and this many queues are
-# a mass symptom in any account.
+# The most queues that are noted. DynamoDB allows 400 KB in one item, and this many queues are a
+# mass symptom in any account.
 MAXIMUM_NOTED_QUEUES = 2_000
 
 
 def mass_symptom_key(symptom: str, tags: Mapping[str, str]) -> str:
     """Return the key under which queues with a symptom are counted, to recognize a mass symptom.
 
-    A mass symptom is one that many queues show at once. Queues with the drill tag are counted under
-    a key of their own: a drill cannot make the symptom of other queues a mass symptom. Tagged
-    queues are still counted, so that a drill tag on every queue does not switch this check off.
+    A mass symptom is one that many queues show at once. Queues with the drill tag have a separate
+    key, so that a drill cannot make the symptom of other queues a mass symptom. They are still
+    counted, so that a drill tag on every queue does not switch this check off.
     """
     return f"drill#{symptom}" if DRILL_TAG in tags else symptom
 
@@ -37,7 +37,8 @@ def mass_symptom_key(symptom: str, tags: Mapping[str, str]) -> str:
 class Spread(Struct, frozen=True):
     """Notes that queues showed one symptom.
 
-    A note is a time, rounded down to ten minutes so that repeats are one note, and a queue's ARN.
+    A note is a time and a queue's ARN. The time is rounded down to ten minutes, so that repeated
+    notes become one.
     """
 
     notes: frozenset[tuple[datetime, str]] = frozenset()
@@ -46,7 +47,7 @@ class Spread(Struct, frozen=True):
     def from_texts(cls, note_texts: Iterable[str]) -> Self:
         """Read the notes from the texts in the case store.
 
-        A text that cannot be read is left out: one bad note must not stop all fixes of an account.
+        Leave out an unreadable text, because one bad note must not stop all fixes of an account.
         """
         notes = set[tuple[datetime, str]]()
         for note_text in note_texts:
@@ -69,9 +70,9 @@ class Spread(Struct, frozen=True):
     def make_new_notes(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
         """Return the notes to add for these queues.
 
-        At most MAXIMUM_NOTED_QUEUES notes are stored in all. A queue that keeps failing is noted
-        again every other slot. Otherwise the notes of a lasting mass symptom would all expire
-        together, and few queues would seem to show it.
+        A queue that keeps failing is noted again in every second slot. Without that, the notes of a
+        lasting mass symptom would expire together, and few queues would seem to show it. All stored
+        notes together are at most MAXIMUM_NOTED_QUEUES.
         """
         slot_start = _find_slot_start(now)
         recently_noted_queue_arns = {
@@ -86,7 +87,7 @@ class Spread(Struct, frozen=True):
         return [f"{slot_start.isoformat()} {queue_arn}" for queue_arn in queue_arns_to_note]
 
     def list_outdated_notes(self, now: datetime) -> list[str]:
-        """Return the notes to remove: those that are too old, and those with a newer one."""
+        """Return the notes to remove: too old ones, and ones whose queue has a newer note."""
         oldest_slot_start = _find_slot_start(now) - SYMPTOM_NOTE_LIFETIME
         newest_slot_start_by_queue_arn = {
             queue_arn: slot_start for slot_start, queue_arn in sorted(self.notes)
@@ -107,11 +108,11 @@ class Reach(Struct, frozen=True):
     """The queues that showed a symptom in the last hour, and how many queues are managed.
 
     Args:
-        queue_arns: The queues that showed it. Only managed ones if the managed queues were counted.
-        managed_queue_count: The number of managed queues. 0 if they were not counted.
-        queue_count_in_mode: The number of `queue_arns` whose mode is the same as, or higher than,
-            that of the queue to decide about.
-        managed_queue_count_in_mode: The number of managed queues with such a mode.
+        queue_arns: The queues that showed the symptom. Only managed queues, if those were counted.
+        managed_queue_count: The number of managed queues; 0 if they were not counted.
+        queue_count_in_mode: The number of `queue_arns` whose mode is at least the mode of the queue
+            to decide about.
+        managed_queue_count_in_mode: The number of managed queues whose mode is at least that.
     """
 
     queue_arns: frozenset[str] = frozenset()
@@ -126,9 +127,10 @@ class Reach(Struct, frozen=True):
         mode_by_queue_arn: Mapping[str, Mode],
         mode: Mode = Mode.OBSERVE,
     ) -> Self:
-        """Count the managed queues of `spread`, and those in `mode` or a higher one.
+        """Return the counts of managed queues in `spread` and in all, for any mode and for `mode`.
 
-        Queues that were deleted or are not managed any more do not count.
+        A queue counts for `mode` if its own mode is the same or higher. Queues that were deleted or
+        are no longer managed do not count.
 
         Args:
             spread: The queues that show the symptom.

@@ -198,10 +198,10 @@ class CaseStore(Table, frozen=True):
         sightings_to_drop: Sequence[Sighting],
         now: datetime,
     ) -> Evidence:
-        """Store failed calls for a case that is not open yet, and return all that are stored now.
+        """Store failed calls for a case that is not open yet. Return all that are stored now.
 
         The result includes failed calls that other runs stored meanwhile. If there is nothing to
-        add and nothing to drop, nothing is read, and the result is empty.
+        add or drop, nothing is read and the result is empty.
 
         Args:
             queue_arn: The queue.
@@ -229,13 +229,13 @@ class CaseStore(Table, frozen=True):
         now: datetime,
         spread_item: Item | None = None,
     ) -> frozenset[str]:
-        """Note that these queues show a symptom, and return all that showed it within the hour.
+        """Note that these queues show a symptom. Return all queues that showed it in the last hour.
 
         Args:
             queue_arns: The queues that show it now.
             spread_subject: The symptom's name, or another subject of `items.spread_key`.
             now: The time of the note.
-            spread_item: The item that holds the notes, if `look` has just read it. None to read it.
+            spread_item: The item with the notes if `look` has just read it, or None to read it.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored spread.
@@ -289,7 +289,7 @@ class CaseStore(Table, frozen=True):
     ) -> Refusal | None:
         """Take a claim with its snapshot and one write of the budget, or nothing (rules 2 to 6).
 
-        A rollback takes only the claim.
+        An operator's rollback takes only the claim; an automatic rollback takes no snapshot.
 
         Args:
             claim: The claim to take.
@@ -308,7 +308,7 @@ class CaseStore(Table, frozen=True):
     def release(self, intent: Case, owner: str, view: CaseStoreView) -> None:
         """End a claim under which nothing was written to the queue, and delete its snapshot.
 
-        Nothing happens if `owner` does not hold the claim any more.
+        Do nothing if `owner` no longer holds the claim.
 
         Args:
             intent: The transition that the claim was taken for.
@@ -328,7 +328,7 @@ class CaseStore(Table, frozen=True):
 
 
 class OpenCase(Struct, frozen=True):
-    """A case as the index lists it: open, or ended and perhaps not announced yet (rule 8).
+    """A case as the index lists it: open, or ended and not announced yet (rule 8).
 
     Args:
         key: The key of the case's item.
@@ -359,9 +359,10 @@ class OpenCases(Table, frozen=True):
         return [case for case in self.list_unsettled_cases() if case.state not in FINAL_STATES]
 
     def list_unsettled_cases(self) -> list[OpenCase]:
-        """Return every open case, and every ended case that people may not have been notified of.
+        """Return every open case, and every ended case whose end may not be announced yet.
 
-        They are sorted by due time, the earliest first. Unreadable items are left out (rule 9).
+        The cases are sorted by due time, the earliest first. Unreadable items are left out
+        (rule 9).
         """
         request = make_expression_parameters(
             {"every": open_case_index.CASE_PARTITION},
@@ -413,7 +414,7 @@ class OpenCases(Table, frozen=True):
         return read_cases(self.read_pages("scan", request))
 
     def load_snapshot(self, case: Case) -> Mapping[str, str] | None:
-        """Return the queue's attributes from before this transition, None if there is no snapshot.
+        """Return the queue's attributes before this transition; None if there is no snapshot.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the snapshot.
@@ -430,7 +431,7 @@ class OpenCases(Table, frozen=True):
     def list_open_symptoms(self, queue_arns: Iterable[str]) -> frozenset[str]:
         """Return the symptoms that have an open case on any of these queues.
 
-        A case that has ended counts as open until people were notified of its end (rule 8).
+        An ended case counts as open until people were notified of its end (rule 8).
         """
         open_condition = f"attribute_exists(#{PARTITION_ATTRIBUTE})"
         symptoms: set[str] = set()
@@ -459,11 +460,11 @@ class OpenCases(Table, frozen=True):
             case: The case as `look` returned it.
             stored_failures: The failed calls that `look` returned.
             failures: The failed calls to store in their place.
-            due_at: When follow-up must look at the case, or None to leave that as it is.
+            due_at: When follow-up must look at the case; None to keep the stored time.
 
         Returns:
-            True if they were stored. False, with nothing changed, if the case has moved or another
-            run has noted calls.
+            True if the calls were stored. False, with nothing changed, if the case has moved or
+            another run has stored calls meanwhile.
         """
         value_by_placeholder: dict[str, Any] = {"now_known": items.format_failures(failures)}
         update_expression = "SET failures = :now_known"
@@ -489,7 +490,7 @@ class OpenCases(Table, frozen=True):
     def postpone(self, case: Case, postponed_until: datetime) -> None:
         """Make a case due at `postponed_until`, when follow-up will look at it next.
 
-        Nothing happens if the case has moved, or if a claim on it ends earlier (rule 8).
+        Do nothing if the case has moved, or if a claim on it ends earlier (rule 8).
         """
         unclaimed_condition = "(attribute_not_exists(claim_until) OR claim_until >= :due)"
         self._change_unmoved_case(
@@ -497,9 +498,9 @@ class OpenCases(Table, frozen=True):
         )
 
     def postpone_unreadable_case(self, listed_case: OpenCase, postponed_until: datetime) -> None:
-        """Make a case due at `postponed_until`. The case is known only as the index lists it.
+        """Make a case due at `postponed_until`, if only its entry in the index is known.
 
-        Nothing happens if the case's due time is not the listed one any more.
+        Do nothing if the case's due time is no longer the listed one.
         """
         unchanged_condition = f"{SORT_ATTRIBUTE} = :due"
         self.change(
@@ -513,7 +514,7 @@ class OpenCases(Table, frozen=True):
     def mark_case_announced(self, case: Case, now: datetime) -> None:
         """Remove an ended case from the index after people were notified.
 
-        Nothing happens if the case has moved, or if a claim on it has not expired yet.
+        Do nothing if the case has moved, or if a claim on it has not expired yet.
         """
         unclaimed_condition = "(attribute_not_exists(claim_until) OR claim_until <= :now)"
         self._change_unmoved_case(
@@ -529,7 +530,7 @@ class OpenCases(Table, frozen=True):
         )
 
     def postpone_filing(self, key: items.Key, postponed_until: datetime) -> None:
-        """Make follow-up put a transition into the case bucket at `postponed_until`."""
+        """Make a transition due at `postponed_until`, when follow-up will try to file it again."""
         self.change(
             key,
             f"SET {SORT_ATTRIBUTE} = :until",
@@ -542,7 +543,7 @@ class OpenCases(Table, frozen=True):
     ) -> bool:
         """Change a case's item if the case is still at the same transition (rule 8).
 
-        Return False, with nothing changed, if the case has moved or `condition` does not hold.
+        Change nothing and return False if the case has moved or `condition` is not met.
         """
         unmoved_condition = (
             f"case_id = :case AND n = :n AND attribute_exists(#{PARTITION_ATTRIBUTE})"
@@ -554,7 +555,7 @@ class OpenCases(Table, frozen=True):
         )
 
     def _query_index(self, request: Mapping[str, Any]) -> Iterator[Item]:
-        """Yield the items that the index lists. It may lag behind the table by a moment."""
+        """Yield the items that the index lists. The index may lag behind the table by a moment."""
         return self.read_pages("query", {**request, "IndexName": open_case_index.OPEN_CASES})
 
     def _query_cases(self, queue_arn: str, condition: str = "") -> Iterator[Item]:

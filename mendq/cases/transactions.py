@@ -1,6 +1,6 @@
 """Requests to the case store's table, and the conditions of its transactions.
 
-`mendq/cases/table.py` begins with the theory of the case store; the rules named here are its rules.
+The rules named here are those at the head of `mendq/cases/table.py`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 # DynamoDB's error code for a transaction of which no part was written.
 CANCELLED_ERROR_CODE = "TransactionCanceledException"
-# DynamoDB's error code for a single write to an item that a transaction is writing. Nothing was
-# written.
+# DynamoDB's error code for a single write that changed nothing, because a transaction was writing
+# the same item.
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 CONFLICT_ERROR_CODE = "TransactionConflictException"
-# A call is made this many times at most if other transactions write the same item (rule 10).
+# The most tries of a call while other transactions write the same item (rule 10).
 MAXIMUM_TRIES = 4
 # The mean pause after the first try. It doubles after each further try.
 FIRST_RETRY_PAUSE_SECONDS = 0.05
@@ -48,7 +48,7 @@ TransactionPart = dict[str, Any]
 
 @contextmanager
 def convert_case_store_errors() -> Iterator[None]:
-    """Turn AWS's errors into CaseStoreUnavailable (rule 10)."""
+    """Turn AWS's errors in the `with` block into CaseStoreUnavailable (rule 10)."""
     try:
         yield
     except (ClientError, BotoCoreError) as error:
@@ -56,12 +56,12 @@ def convert_case_store_errors() -> Iterator[None]:
 
 
 def make_expression_parameters(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return the parameters of a DynamoDB request for its expressions. Empty ones are left out.
+    """Return the parameters of a DynamoDB request for its expressions, names and values.
 
     Args:
-        values: The value behind each `:name` of the expressions.
-        expressions: DynamoDB's expressions, by parameter name, such as UpdateExpression. `#name` in
-            them is the attribute called `name`.
+        values: The value of each `:name` in the expressions.
+        expressions: DynamoDB's expressions, by parameter name, such as UpdateExpression. Empty
+            expressions are left out. `#name` stands for the attribute called `name`.
     """
     parameters: dict[str, Any] = {
         name: expression for name, expression in expressions.items() if expression
@@ -80,7 +80,7 @@ def make_expression_parameters(values: Mapping[str, Any], **expressions: str) ->
 class Table(Struct, frozen=True):
     """The case store's table: single requests, and transactions of several parts.
 
-    `values` of a method are the values behind each `:name` of its expressions.
+    A method's `values` are the values of each `:name` in its expressions.
 
     Raises:
         CaseStoreUnavailable: by every method (rule 10).
@@ -90,7 +90,7 @@ class Table(Struct, frozen=True):
     table: str
 
     def get(self, key: Key) -> Item:
-        """Return the item with this key; an empty one if there is none. The read is consistent."""
+        """Return the item with this key; empty if there is none. The read is consistent."""
         with convert_case_store_errors():
             response = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         return response.get("Item", {})
@@ -105,16 +105,16 @@ class Table(Struct, frozen=True):
     def change(self, key: Key, update_expression: str, condition: str = "", **values: Any) -> bool:
         """Change an item, or create it if there is none.
 
-        Return False, with nothing changed, if the condition does not hold.
+        Change nothing and return False if the condition is not met.
         """
         return self.change_and_read(key, update_expression, condition, **values) is not None
 
     def change_and_read(
         self, key: Key, update_expression: str, condition: str = "", **values: Any
     ) -> Item | None:
-        """Change an item, or create it if there is none, and return it.
+        """Change an item, or create it if there is none, and return the new item.
 
-        Return None, with nothing changed, if the condition does not hold.
+        Change nothing and return None if the condition is not met.
         """
         request = make_expression_parameters(
             values, UpdateExpression=update_expression, ConditionExpression=condition
@@ -133,9 +133,9 @@ class Table(Struct, frozen=True):
         texts_to_drop: Sequence[str],
         texts_to_add: Sequence[str],
     ) -> Item:
-        """Remove texts from a string set of an item, then add others, and return the item.
+        """Remove texts from a string set of an item, then add others. Return the new item.
 
-        Return an empty item if there was nothing to remove and nothing to add (rule 11).
+        If there is nothing to remove or add, change nothing and return an empty item (rule 11).
 
         Args:
             key: The item's key.
@@ -159,14 +159,14 @@ class Table(Struct, frozen=True):
         return changed_item
 
     def put_item(self, item: Item, condition: str, **values: Any) -> bool:
-        """Put an item. Return False, with nothing changed, if the condition does not hold."""
+        """Put an item. Change nothing and return False if the condition is not met."""
         request = make_expression_parameters(values, ConditionExpression=condition)
         return (
             self._write_if_condition_holds(self.client.put_item, Item=item, **request) is not None
         )
 
     def _write_if_condition_holds(self, write_function: Callable[..., Any], **request: Any) -> Any:
-        """Make one conditional write. Return its answer, or None if the condition does not hold."""
+        """Make one conditional write. Return its answer, or None if the condition is not met."""
         with (
             convert_case_store_errors(),
             suppress(self.client.exceptions.ConditionalCheckFailedException),
@@ -178,7 +178,7 @@ class Table(Struct, frozen=True):
         """Write all parts or none of them.
 
         Returns:
-            None if all were written; otherwise the index of the first condition that failed.
+            None if all were written; otherwise the index of the first part whose condition failed.
         """
         write_requests: list[Any] = []
         for part in parts:
@@ -200,9 +200,9 @@ CaseStoreTable = TypeVar("CaseStoreTable", bound=Table)
 
 
 def retry_conflicts(call: Callable[[], Answer]) -> Answer:
-    """Make a call. Try again while another transaction writes the same item (rule 10).
+    """Make a call, and repeat it while another transaction writes the same item (rule 10).
 
-    The call is made at most MAXIMUM_TRIES times.
+    Make at most MAXIMUM_TRIES tries, then raise the last error.
     """
     for attempt in range(MAXIMUM_TRIES - 1):
         try:
@@ -215,7 +215,10 @@ def retry_conflicts(call: Callable[[], Answer]) -> Answer:
 
 
 def _is_conflict(error: ClientError) -> bool:
-    """Return True if another transaction was writing an item, and no condition failed."""
+    """Return True if the error means that another transaction was writing an item.
+
+    Return False if a condition failed as well, because trying again would not help.
+    """
     if error_code_of(error) == CONFLICT_ERROR_CODE:
         return True
     reason_codes = {reason.get("Code") for reason in _list_cancellation_reasons(error)}
@@ -244,7 +247,7 @@ def _list_cancellation_reasons(error: ClientError) -> list[dict[str, Any]]:
 
 # Transitions expire after this many days.
 TRANSITION_LIFETIME_DAYS = 400
-# The condition that an item has no claim, or only one of this owner.
+# The condition that an item has no claim, or a claim of this owner.
 _UNCLAIMED_CONDITION = "attribute_not_exists(claim_owner) OR claim_owner = :owner"
 
 
@@ -254,11 +257,11 @@ class NewTransition(Struct, frozen=True):
     Attributes:
         case: The case after the transition.
         view: The view that the transition was decided on.
-        owner: The token of the claim that ends with the transition. It may be a dead run's.
+        owner: The token of the claim that ends with the transition. It may be that of a dead run.
         written_by: The token of the run that records it.
         new_records: The new records of queue attributes, by attribute name.
-        due_at: When follow-up must look at the case next. None if it need not: the case has ended,
-            and people are not notified.
+        due_at: When follow-up must look at the case next. None if the case has ended and people are
+            not notified.
         notification: The notification to send, if people must be notified.
         now_for_claims: The time with which other runs' claims are compared. By default, the time of
             the transition.
@@ -277,7 +280,7 @@ class NewTransition(Struct, frozen=True):
 def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
     """Return the parts of the transaction that records a transition (rule 7).
 
-    The claims end because the new items of case and attributes contain no claim.
+    The claims end, because the new items of the case and the attributes contain no claim.
     """
     case = new_transition.case
     now_for_claims = new_transition.now_for_claims or case.at
@@ -322,7 +325,7 @@ def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
 def _make_put_part(
     key: Key, attributes: Item, condition: str = "", **values: Any
 ) -> TransactionPart:
-    """Return a part that puts an item, if the condition holds."""
+    """Return a part that puts an item if the condition is met."""
     condition_parameters = make_expression_parameters(values, ConditionExpression=condition)
     return {"Put": {"Item": {**key, **attributes}, **condition_parameters}}
 
@@ -339,7 +342,7 @@ def _make_case_attributes(new_transition: NewTransition) -> dict[str, Any]:
     case = new_transition.case
     failures = None
     if case.state is State.INEFFECTIVE:
-        # The next step is decided on the same failed calls, so the case keeps them.
+        # The next decision uses the same failed calls, so the case keeps them.
         failures = items.format_failures(new_transition.view.failures)
     return items.to_item_attributes(
         case_id=case.case_id,
@@ -355,9 +358,9 @@ def _make_case_attributes(new_transition: NewTransition) -> dict[str, Any]:
     )
 
 
-# The condition of a claim and of a record. One of these holds: the case is still at the transition
-# that the look returned, and no other run holds a claim on it (rule 2); or there is no case yet; or
-# this run has written the same transition before and lost the answer (rule 3).
+# The condition of a claim and of a record. It is met if the case is still at the transition that
+# the look returned and no other run holds a claim on it (rule 2), if there is no case yet, or if
+# this run has written the same transition before and the answer was lost (rule 3).
 _UNMOVED_CONDITION = (
     "attribute_not_exists(pk) "
     "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
@@ -385,13 +388,13 @@ def _make_unmoved_condition_values(
     }
 
 
-# Longer than a Lambda that writes may run, and shorter than the time after which the intake queue
-# delivers an event again (rule 6).
+# How long a claim lasts. It is longer than a Lambda that writes may run, and shorter than the time
+# after which the intake queue delivers an event again (rule 6).
 CLAIM_SECONDS = 120
 
 
 class Claim(Struct, frozen=True):
-    """A run's right to change the attributes of one case's steps until a time (rule 6).
+    """A run's right to change the attributes that a case's steps name, for a limited time (rule 6).
 
     Attributes:
         intent: The transition that the run is about to make.
@@ -417,7 +420,7 @@ class Claim(Struct, frozen=True):
 
 
 class ClaimPart(NamedTuple):
-    """One part of a claim's transaction, with code and reason of the refusal if it fails."""
+    """One part of a claim's transaction, and the refusal's code and reason if the part fails."""
 
     part: TransactionPart
     code: str
@@ -429,8 +432,8 @@ def make_claim_parts(
 ) -> list[ClaimPart]:
     """Return the parts of a claim's transaction (rule 4).
 
-    A rollback claims only the attributes and the case: no snapshot, and no budget or freeze if an
-    operator asked for it.
+    A rollback has no part for a snapshot. A rollback by an operator also has no part for the budget
+    or the freeze.
     """
     parts: list[ClaimPart] = []
     for step in claim.intent.steps:
@@ -451,9 +454,9 @@ def make_claim_parts(
 
 
 def make_release_parts(intent: Case, owner: str, view: CaseStoreView) -> list[TransactionPart]:
-    """Return the parts that end a claim under which nothing was written.
+    """Return the parts that end a claim under which nothing was written, and delete its snapshot.
 
-    They also delete its snapshot (rule 6).
+    Rule 6 explains why the snapshot is deleted.
     """
     release_expression = "REMOVE claim_owner, claim_until"
     parts: list[TransactionPart] = [
@@ -475,7 +478,7 @@ def make_release_parts(intent: Case, owner: str, view: CaseStoreView) -> list[Tr
 def _make_update_part(
     key: Key, update_expression: str, condition: str = "", **values: Any
 ) -> TransactionPart:
-    """Return a part that updates an item, if the condition holds."""
+    """Return a part that updates an item if the condition is met."""
     update_parameters = make_expression_parameters(
         values, UpdateExpression=update_expression, ConditionExpression=condition
     )
@@ -485,8 +488,8 @@ def _make_update_part(
 def _make_case_claim_part(claim: Claim) -> TransactionPart:
     """Return the part that claims the case and makes it due when the claim expires (rule 6).
 
-    Before the first case there is no item to claim. Then the part only checks that there is still
-    none.
+    If there is no case yet, there is no item to claim. The part then only checks that there is
+    still none.
     """
     intent = claim.intent
     key = items.case_key(intent.queue_arn, intent.symptom)
@@ -516,8 +519,8 @@ def _make_case_claim_part(claim: Claim) -> TransactionPart:
 def _make_attribute_claim_part(claim: Claim, attribute: str) -> TransactionPart:
     """Return the part that claims one attribute.
 
-    It takes the claim only if there is none, or it has expired, or it is this run's own (rule 3),
-    and if no other run has written to the attribute since the look (rule 2).
+    Its condition has two parts. The attribute has no claim, an expired claim, or this run's own
+    claim (rule 3). And no other run has written to the attribute since the look (rule 2).
     """
     now = claim.intent.at
     return _make_update_part(

@@ -1,4 +1,4 @@
-"""Case store view: which data are stored about one symptom of one queue at one moment?
+"""The case store view: all stored data about one symptom of one queue, as of one moment.
 
 `CaseStore.look` returns the view. `mendq.model.case` defines the case itself, and
 `mendq.cases.attribute_record` the history of one attribute.
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from mendq.model.facts import Facts
     from mendq.notifications.sent import NotificationRecord
 
-# The case store keeps a change of the queue for this long, because it explains failed calls.
+# How long the case store keeps a change of the queue that explains failed calls.
 CHANGE_LIFETIME = timedelta(days=1)
 
 
 class HoldUp(Struct, frozen=True, array_like=True):
-    """The reason why a case's next write waits, and the time since which it waits.
+    """The reason why a case's next write waits, and since when it waits.
 
     The Lambda that must make the write stores its newest reason with the case. The case's next
-    transition removes it.
+    transition removes the reason.
     """
 
     waiting_since: datetime
@@ -41,7 +41,7 @@ class HoldUp(Struct, frozen=True, array_like=True):
 
 
 def add_refusals(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
-    """Return `facts` with the callers, calls and refusing policies in a case's evidence."""
+    """Return `facts` with the callers, calls and refusing policies from a case's evidence."""
     return replace(
         facts,
         principals=tuple(evidence["principals"]),
@@ -51,7 +51,7 @@ def add_refusals(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
 
 
 def restore_delete_interval(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
-    """Return `facts` with the time between late deletes in a case's evidence, if it has one."""
+    """Return `facts` with the time between late deletes from a case's evidence, if known."""
     interval_seconds = evidence.get(DELETE_INTERVAL_KEY)
     if type(interval_seconds) not in {int, float}:
         return facts
@@ -64,7 +64,7 @@ class CaseStoreView(Struct, frozen=True):
     A field is None or empty if the case store has nothing for it.
 
     Args:
-        freeze_reason: The reasons why changes are frozen. None if they are not.
+        freeze_reason: The reasons why changes are frozen; None if there is no freeze.
         case: The newest case of the symptom, open or ended.
         hold_up: Why the case waits for its next write.
         failures: The newest failed calls since the open case's last transition.
@@ -88,7 +88,7 @@ class CaseStoreView(Struct, frozen=True):
         return self.record_by_attribute.get(attribute, AttributeRecord())
 
     def restrict_to_queue(self, created_at: datetime | None) -> CaseStoreView:
-        """Return the view with only the records of the queue that was created at this time.
+        """Return the view with only the attribute records of the queue created at `created_at`.
 
         Records of a deleted queue of the same name become empty.
         """
@@ -99,11 +99,11 @@ class CaseStoreView(Struct, frozen=True):
         return structs.replace(self, record_by_attribute=restricted_records)
 
     def add_facts_of_calls(self, facts: Facts, evidence: Evidence) -> Facts:
-        """Add facts that the queue itself does not show.
+        """Return `facts` with facts that the queue itself does not show.
 
-        From the failed calls come the callers, the policies that refused them, the visibility
-        timeout that the calls asked for, and the time between failed deletes. From the case store
-        comes the visibility timeout that a person chose last.
+        The failed calls give the callers, the API calls, the policies that refused them, the
+        visibility timeout that they requested, and the time between failed deletes. The case store
+        gives the visibility timeout that a person chose last.
         """
         timeout_attribute = SetVisibilityTimeout.attribute
         persons_timeout: int | None = None
@@ -123,14 +123,14 @@ class CaseStoreView(Struct, frozen=True):
     def make_steps_to_last_written(
         self, steps: Iterable[AttributeStep]
     ) -> tuple[AttributeStep, ...]:
-        """Return the steps with the value that Mendq wrote last as each step's `after`.
+        """Return the steps with `after` set to the value that Mendq wrote last.
 
-        A step of an attribute that Mendq never wrote stays the same.
+        A step for an attribute that Mendq never wrote stays the same.
         """
         return tuple(self._set_to_last_written(step) for step in steps)
 
     def _set_to_last_written(self, step: AttributeStep) -> AttributeStep:
-        """Return one step with the value that Mendq wrote last, in the type of the step."""
+        """Return one step with `after` set to the value that Mendq wrote last."""
         last_written_value = self.record_of(step.attribute).last_written_value
         if last_written_value is None:
             return step
@@ -138,7 +138,7 @@ class CaseStoreView(Struct, frozen=True):
         return replace(step, after=value_type(last_written_value))
 
     def make_overridden_records(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
-        """Return the records of the case's attributes for a case that becomes overridden.
+        """Return the records of the case's attributes to store when the case becomes overridden.
 
         With these records, Mendq leaves the attributes alone for SILENT_DAYS.
         """
@@ -148,7 +148,7 @@ class CaseStoreView(Struct, frozen=True):
     def make_records_after_reminder(self, case: Case) -> dict[str, AttributeRecord]:
         """Return the records of the case's attributes, marked so that no reminder is due.
 
-        Store them after people were told that the symptom is back after a rollback.
+        Store them after people were notified that the symptom is back after a rollback.
         """
         return self._change_records(case, owes_a_notification=False)
 
@@ -177,10 +177,11 @@ class CaseStoreView(Struct, frozen=True):
     ) -> dict[str, AttributeRecord]:
         """Return the records to store after a case's steps were written to the queue.
 
-        `created_at` is when the queue was created: records of an older queue of the same name do
-        not count. After a rollback, Mendq leaves the attributes alone for SILENT_DAYS. A queue that
-        Mendq made stays after a rollback, and its record forgets the write: if a person attaches
-        the queue again, that does not count as overruling Mendq.
+        `created_at` is when the queue was created; records of an earlier queue of the same name do
+        not count. With the records after a rollback, Mendq leaves the attributes alone for
+        SILENT_DAYS. A queue that Mendq made still exists after a rollback, but the new record
+        contains no write of it. So if a person attaches that queue again, Mendq does not mistake
+        this for an override.
         """
         queue_view = self.restrict_to_queue(created_at)
         records: dict[str, AttributeRecord] = {}
@@ -204,14 +205,17 @@ class CaseStoreView(Struct, frozen=True):
 
     @property
     def intent(self) -> Case | None:
-        """The transition for which a run claimed attributes, if it is not recorded or released."""
+        """The transition for which a run claimed attributes; None after its record or release."""
         for record in self.record_by_attribute.values():
             if record.intent is not None:
                 return record.intent
         return None
 
     def is_held_by_another(self, owner: str, now: datetime) -> bool:
-        """Return True if another invocation than `owner` holds a claim on one of the attributes."""
+        """Return True if an invocation other than `owner` holds a claim on one of the attributes.
+
+        Expired claims do not count.
+        """
         return any(
             record.is_held_by_another(owner, now) for record in self.record_by_attribute.values()
         )
