@@ -5,8 +5,8 @@ write, and record the case.
 
 A DLQ is attached in an order in which a crash at any point does no harm. First the case store notes
 that the DLQ is about to be created. Then one call creates the complete DLQ, and the case store
-records it; both can be repeated. Then one call sets the attribute of the queue that the case is
-about. If the run dies between them, an empty DLQ is left that no queue names.
+records it; both can be repeated. Last, one call sets the attribute of the case's own queue. If the
+run dies before that, an empty DLQ is left that no queue names.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html
 """
 
@@ -60,7 +60,7 @@ from mendq.model.steps import AttributeStep, Owner
 def refuse_if_changed_meanwhile(
     facts_now: Facts, facts_when_planned: Facts, steps: Sequence[AttributeStep]
 ) -> Refusal | None:
-    """Return a refusal if the queue was changed or created again after the steps were planned.
+    """Return a refusal if the queue was changed or recreated after the steps were planned.
 
     Args:
         facts_now: The queue now.
@@ -82,7 +82,7 @@ def refuse_if_changed_meanwhile(
 def write_attributes(
     clients: Clients, facts: Facts, steps: Sequence[AttributeStep]
 ) -> Refusal | None:
-    """Set the attributes of all steps in one call, if each still has the `before` of its step.
+    """Set the attributes of all steps in one call, if each attribute still has its `before` value.
 
     Args:
         clients: The clients of this invocation.
@@ -90,12 +90,12 @@ def write_attributes(
         steps: The steps to write.
 
     Returns:
-        None if the steps were written. A refusal if nothing was written: the queue was changed
-        meanwhile, or SQS refused the write and would refuse it again.
+        None if the steps were written. A refusal if nothing was written, because the queue was
+        changed meanwhile, or SQS refused the write permanently.
 
     Raises:
         FactsUnavailable, QueueRefusesUs: The queue could not be read again.
-        StepFailed: The write failed, and may succeed later.
+        StepFailed: The write failed. A retry may succeed.
     """
     queue_arn = facts.queue_arn
     facts_now = replace(facts, attributes=read_queue_attributes(clients, queue_arn))
@@ -115,7 +115,7 @@ def write_attributes(
 
 
 class DlqWriter(Struct, frozen=True):
-    """Creates the DLQ of a queue, and sets the attributes that connect both.
+    """Creates the DLQ of a queue, and sets the attributes that connect the two queues.
 
     Attributes:
         receivers: The records of the DLQs that Mendq made or a person confirmed.
@@ -128,11 +128,13 @@ class DlqWriter(Struct, frozen=True):
     def write(
         self, clients: Clients, facts_when_planned: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """Create the DLQ if a step says so, and set the attributes that connect both queues.
+        """Create the DLQ if a step says so, and set the attributes that connect the two queues.
 
-        Arguments, return value and errors are those of `write_attributes`, and CaseStoreUnavailable
-        if a DLQ must be created. Both queues are read and checked again before the writes. If the
-        DLQ was created and a later step is refused, the DLQ stays, and the next plan uses it.
+        Both queues are read and checked again before the writes. If the DLQ was created and a later
+        step is refused, the DLQ stays, and the next plan uses it.
+
+        Arguments, result and errors are those of `write_attributes`. CaseStoreUnavailable is also
+        possible if a DLQ must be created.
         """
         facts_now = replace(
             facts_when_planned,
@@ -152,13 +154,13 @@ class DlqWriter(Struct, frozen=True):
     def _make_dlq(
         self, clients: Clients, source_facts: Facts, step: AttributeStep
     ) -> Refusal | None:
-        """Create the DLQ, and return None. Return a refusal if it cannot be created or used.
+        """Create the DLQ and return None, or return a refusal if it cannot be created or used.
 
-        An existing queue of that name is used only if the case store records it, it has the
-        attributes of a new DLQ, and it has no Policy and no RedrivePolicy.
+        An existing queue of that name is used only if the case store has a record of it, its
+        attributes are those of a new DLQ, and it has no Policy and no RedrivePolicy.
 
         Raises:
-            StepFailed: The call failed, and may succeed later.
+            StepFailed: The call failed. A retry may succeed.
             FactsUnavailable, QueueRefusesUs: The queue's attributes could not be read.
             CaseStoreUnavailable: The case store does not answer.
         """
@@ -190,18 +192,18 @@ def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
         case: The transition to `applied` or `rolled_back`.
         steps: The steps to write.
         facts: The queue as it was when the steps were planned.
-        view: The case store's records as they were then.
+        view: The case store's records when the steps were planned.
         symptom: The catalogue's entry, for the notification.
         context: This invocation.
-        severity: How urgent the notification about the write is; None if nobody is notified.
+        severity: How urgent the notification about the write is; None to notify nobody.
 
     Returns:
         The case as it was recorded, or a refusal if nothing was written.
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable, StepFailed: The caller must try again.
-        QueueRefusesUs: The queue's policy does not let Mendq read the queue again.
-        NotificationNotSent: The write was recorded, but SNS did not take the notification.
+        QueueRefusesUs: The queue's policy denies Mendq the second read of the queue.
+        NotificationNotSent: The write was recorded, but SNS did not accept the notification.
     """
     claim = Claim(case, context.owner, view, facts.modified_at)
     snapshot = {"attributes": dict(facts.attributes), "tags": dict(facts.tags)}
@@ -211,8 +213,8 @@ def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     if refusal:
         return refusal
     if context.remaining_seconds() < SECONDS_TO_RECORD:
-        # Lambda may have suspended the run after its claim. It must not write when the claim has
-        # ended.
+        # Lambda may have suspended the run after its claim. The run must not write after the claim
+        # has ended.
         reason = "too little of the Lambda's time is left to record a write"
         refusal = Retry("too_little_time", reason)
     else:
@@ -220,8 +222,8 @@ def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     if refusal:
         context.case_store.release(case, context.owner, view)
         return refusal
-    # The case's time must be that of the write, and not of the start of a long run, because failed
-    # calls after that time count against the change.
+    # Failed calls after the case's time count against the change. So it must be the time of the
+    # write, not the start of a long run.
     case = replace(case, at=context.clock_time)
     new_records = view.make_records_after_write(case, facts.created_at)
     written_values = {step.attribute: str(step.after) for step in steps}
@@ -234,7 +236,7 @@ def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
 def carry_out_decision(decision: Decision, situation: Situation, run: FixContext) -> Outcome:
     """Carry out a decision, and return the outcome.
 
-    If the write of a fix is refused, ask `decide` once more and carry out that decision.
+    If the write of a fix is refused, ask `decide` once more and carry out the new decision.
 
     Raises:
         TypeError: The decision is not final (NeedsFacts or NeedsReach).
@@ -265,7 +267,7 @@ def carry_out_decision(decision: Decision, situation: Situation, run: FixContext
 
 
 def _write_fix(decision: WriteFix, situation: Situation, run: FixContext) -> Outcome:
-    """Write the fix. If the write is refused, decide again and carry that decision out."""
+    """Write the fix. If the write is refused, decide again and carry out the new decision."""
     plan = decision.plan
     case_or_refusal = claim_and_write(
         decision.case, plan.steps, situation.facts, situation.view, situation.symptom, run
@@ -279,9 +281,9 @@ def _write_fix(decision: WriteFix, situation: Situation, run: FixContext) -> Out
 
 
 def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) -> Outcome:
-    """Store why the case waits, unless that reason is stored already.
+    """Store why the case waits, unless the same reason is stored already.
 
-    Return an outcome with the refusal only: the case did not change.
+    Return an outcome with only the refusal, because the case did not change.
     """
     refusal = decision.refusal
     stored_hold_up = situation.view.hold_up
@@ -295,8 +297,8 @@ def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) 
 def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext) -> Outcome:
     """Store the failed calls, so that later calls can complete the evidence.
 
-    If the refusal was that the evidence is too little, and other runs have stored enough meanwhile,
-    the outcome makes SQS deliver the calls again, so that a later run opens the case.
+    If the refusal was too little evidence, but other runs have stored enough meanwhile, the outcome
+    makes SQS deliver the calls again. A later run then opens the case.
     """
     evidence = _store_evidence(decision.evidence, situation, run)
     is_evidence_sufficient = (
@@ -326,10 +328,10 @@ def _make_ignored_outcome(refusal: Refusal, *, must_redeliver: bool) -> Outcome:
 
 
 def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
-    """Store the evidence. Return the fresh evidence that is stored now, also that of other runs.
+    """Store the evidence. Return the fresh evidence that is stored now, including other runs'.
 
-    If there is nothing to add or to drop, store nothing and return `evidence`. The same holds for a
-    measurement: it is not stored, because the next scan measures the queue again.
+    If there is nothing to add or drop, store nothing and return `evidence`. Do the same for a
+    measurement, because the next scan measures the queue again.
     """
     sightings_to_keep = set(evidence.list_sightings_to_keep())
     stored_sightings = set(situation.view.evidence.sightings)
@@ -348,10 +350,12 @@ def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -
 def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
     """Store the newest failed calls with the open case. They show if its fix helps.
 
-    If the stored calls suffice to show that the fix does not help, the case is due at once. Return
-    True if they were stored, or if nothing must be stored. Return False if SQS must deliver the
-    calls again: another run has moved the case meanwhile, or other runs stored failed calls during
-    both tries.
+    If the stored calls suffice to show that the fix does not help, make the case due at once.
+
+    Returns:
+        True if the calls were stored, or if nothing must be stored. False if SQS must deliver the
+        calls again, because another run has moved the case meanwhile, or other runs stored failed
+        calls during both tries.
     """
     symptom = situation.symptom
     view = situation.view
@@ -383,14 +387,14 @@ def merge_failures(
 ) -> Evidence | None:
     """Return the failed calls to store with the case, or None if nothing must be stored.
 
-    Calls are stored at once until they suffice as evidence. After that they are stored once in
-    FAILURE_NOTES_PAUSE, so that a storm of failed calls causes only a few writes.
+    Until the stored calls suffice as evidence, new calls are stored at once. After that, they are
+    stored once in FAILURE_NOTES_PAUSE, so that a storm of failed calls causes only a few writes.
 
     Args:
         case: The open case.
         stored_failures: The failed calls that are stored with the case.
-        failed_calls: The failed calls of this batch. Those from before the case's last transition,
-            or from before its change took effect, are not stored.
+        failed_calls: The failed calls of this batch. Calls before the case's last transition, or
+            before its change took effect, are not stored.
         timing: The settings about time.
     """
     failures_since_change = failed_calls.since(
@@ -412,8 +416,8 @@ def merge_failures(
 def _select_failures_to_keep(case: Case, failures: Evidence) -> Evidence:
     """Return the failed calls to keep: the newest EVENTS_SUFFICIENT_FOR_CASE that count.
 
-    If new callers fail while the case is escalated, return the newest EVENTS_SUFFICIENT_FOR_CASE
-    calls of callers that the case does not name, and the newest call of all.
+    If the case is escalated and callers fail that it does not name, return the newest
+    EVENTS_SUFFICIENT_FOR_CASE calls of these callers, and the newest call of all callers.
     """
     kept_calls_of_new_callers: tuple[Sighting, ...] = ()
     if case.state is State.ESCALATED:

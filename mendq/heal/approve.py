@@ -37,7 +37,7 @@ from mendq.model.state import State, find_state_time_limit
 from mendq.notifications.text import to_plain_text, to_terminal_text
 
 JsonDocument = dict[str, Any]
-# A request is tried this many times at most if other runs move the case at the same time.
+# The most tries of a request while other runs move the case at the same time.
 MAXIMUM_TRIES = 3
 MAXIMUM_CASE_ID_LENGTH = 200
 UNNAMED_ACTOR = "an operator who gave no name"
@@ -54,8 +54,8 @@ TRANSITION_BY_DECISION: Mapping[str, OtherTransition] = MappingProxyType(
 class OperatorRequest(Struct, frozen=True):
     """An operator's request about one case.
 
-    `actor` is the name that the caller states, in the form that `to_terminal_text` returns. Mendq
-    does not check it, because IAM decides who may call.
+    `actor` is the name that the caller states, cleaned by `to_terminal_text`. Mendq does not check
+    the name, because IAM decides who may call.
     """
 
     case_id: str
@@ -63,9 +63,10 @@ class OperatorRequest(Struct, frozen=True):
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> OperatorRequest | Refusal:
-        """Read the request. Return a refusal if the case's id is missing, too long or not a text.
+        """Read the request from an event.
 
-        If the event names no actor, `actor` is UNNAMED_ACTOR.
+        Return a refusal if the case's id is missing, too long or not a text. If the event names no
+        actor, `actor` is UNNAMED_ACTOR.
         """
         case_id = event.get("case_id")
         actor = event.get("actor")
@@ -76,10 +77,10 @@ class OperatorRequest(Struct, frozen=True):
 
 
 class RequestedCase(Struct, frozen=True):
-    """The case that a request names, as the case store holds it.
+    """The stored case that a request names.
 
-    `history` has all transitions, the oldest first. `symptom` is None if this version of Mendq does
-    not know it, because another version opened the case.
+    `history` has all transitions, the oldest first. `symptom` is None if another version of Mendq
+    opened the case and this version does not know the symptom.
     """
 
     history: Sequence[Case]
@@ -102,7 +103,7 @@ def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCas
     """Load the case that the request names.
 
     Return a refusal if there is no such case, or if its queue is in another account or region. The
-    `view` of the result has the records of all attributes that the case may change.
+    result's `view` has the records of all attributes that the case has changed or may change.
     """
     history = context.open_cases.list_transitions(request.case_id)
     if not history:
@@ -123,9 +124,8 @@ def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCas
 def retry_if_moved(action: Callable[[], JsonDocument | Refusal]) -> JsonDocument | Refusal:
     """Call `action` up to MAXIMUM_TRIES times, and return its last answer.
 
-    `action` is called again if it raises CaseMoved, or returns a refusal that passes soon
-    (`is_retried`), such as another run's claim. If the last call raises CaseMoved, return a refusal
-    with code `claimed`.
+    Call it again if it raises CaseMoved, or returns a refusal for which `is_retried` is True, such
+    as another run's claim. If the last call raises CaseMoved, return a refusal with code `claimed`.
     """
     answer: JsonDocument | Refusal = {}
     for _ in range(MAXIMUM_TRIES):
@@ -154,8 +154,8 @@ def answer_request(
 ) -> JsonDocument:
     """Read the request, call `action`, and return the answer for the operator.
 
-    If AWS or the case store fails, the queue does not exist any more, or its policy keeps Mendq
-    out, no error is raised. The answer then has the keys `error` and `reason`, as for a refusal.
+    No error is raised if AWS or the case store fails, the queue no longer exists, or its policy
+    denies Mendq access. The answer then has the keys `error` and `reason`, like a refusal.
     """
     request = OperatorRequest.of(event)
     if isinstance(request, Refusal):
@@ -187,8 +187,8 @@ def act_on_decision(
 ) -> JsonDocument | Refusal:
     """Approve, decline or close the case, as the operator decided.
 
-    If an approved case that still waits is approved again, the Lambda that writes its next step
-    (its owner) is called again.
+    Approving a case again that is approved and still waits calls its owner again, the Lambda that
+    writes its next step.
 
     Args:
         request: The case, and the operator's name.
@@ -248,12 +248,13 @@ def _act_on_decision_once(
 
 
 def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument | None:
-    """Return the answer for an operator if the case was in the decision's target state before.
+    """Return the answer for an operator if the case has already been in the target state.
 
-    The target state is the one that the decision moves a case to. The answer has the case's newest
-    state. `by` is the operator or the Lambda that first moved the case to the target state. Return
-    None if the case was never in that state. Return None also if the case is approved and still
-    waits, because the Lambda that writes its next step (its owner) must then be called again.
+    The target state is the one to which the decision moves a case. The answer has the case's newest
+    state; `by` is the operator or Lambda that first moved the case to the target state.
+
+    Return None if the case was never in that state. Return None also if the case is approved and
+    still waits: its owner, the Lambda that writes its next step, must then be called again.
     """
     target_state = TRANSITION_BY_DECISION[decision].state_after
     newest_transition = history[-1]
@@ -266,10 +267,9 @@ def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument 
 def _refuse_if_state_forbids(
     case: Case, decision: str, transition: OtherTransition, context: CaseContext
 ) -> Refusal | None:
-    """Return a refusal if the case's state does not allow the decision.
+    """Return a refusal if the case's state, or its time limit, does not allow the decision.
 
-    Return a refusal also if an approval comes after the time limit of the case's state. To approve
-    an approved case again is allowed. Return None if there is no objection.
+    Only an approval can be too late. Approving an approved case again is allowed until then.
     """
     is_repeated_approval = decision == "approve" and case.state is State.APPROVED
     if case.state not in transition.states_before and not is_repeated_approval:
@@ -291,10 +291,10 @@ def _refuse_if_state_forbids(
 
 
 def _refuse_if_claimed(requested_case: RequestedCase, context: CaseContext) -> Refusal | None:
-    """Return a refusal while another run is at work on the case, or has just moved it.
+    """Return a refusal if another run works on the case or has just moved it.
 
-    Return a refusal also while a dead run's write is not recorded yet. That write is ignored if
-    this version of Mendq does not know the symptom, because then no run can record it.
+    Return a refusal also if a dead run's write is not recorded yet. Ignore such a write if this
+    version of Mendq does not know the symptom, because no run can record it then.
     """
     view = requested_case.view
     has_unrecorded_write = view.intent is not None and requested_case.symptom is not None
@@ -311,8 +311,8 @@ def _ask_owner_to_write(
 ) -> JsonDocument:
     """Ask the Lambda that owns the step to write it, and return the case's outcome as JSON.
 
-    If this Lambda cannot be called now, the case stays approved. If it writes nothing, the result
-    has the case's newest state and the Lambda's reason.
+    If the Lambda cannot be called now, the case stays approved. If the Lambda writes nothing, the
+    result has the case's newest state and the Lambda's reason.
     """
     try:
         answer = ask_owner(context.clients, function_name_by_owner, case)

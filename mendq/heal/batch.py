@@ -5,13 +5,14 @@ These are the steps, in this order. The head of `mendq/heal/decide.py` gives the
 1. Group the failed calls by queue and symptom (`group_failed_calls`).
 2. For each group, gather its history from the case store, and ask `decide` before reading the
    queue. Most groups end here.
-3. Read the queues of all groups that are left, symptom by symptom, and note which queues show it.
-4. Decide about each queue by its facts, and carry the decision out.
-5. Send one notification for many queues if it is a mass symptom, and one for a flood of names.
+3. Symptom by symptom, read the queues of all groups that are left, and note which queues show the
+   symptom.
+4. Decide about each queue by its facts, and carry out the decision.
+5. Send one notification for all queues of a mass symptom, and one for a flood of names.
 
-All queues with a symptom are noted before Mendq decides about the first one. Otherwise, the first
-queues of a mass symptom would be changed. If a group fails, the others continue, and SQS delivers
-the failed group's messages again.
+All queues with a symptom are noted before Mendq decides about the first of them. Otherwise, the
+first queues of a mass symptom would be changed. If a group fails, the others continue, and SQS
+delivers the failed group's messages again.
 """
 
 from __future__ import annotations
@@ -77,13 +78,13 @@ from mendq.probe.send import ProbeRecord
 Answer = TypeVar("Answer")
 # Reasons why a record is not a failed call of SQS. Such a record is skipped without an error.
 NOT_FAILED_CALL_REASONS = frozenset({"not_failed", "not_sqs"})
-# This many of the batch's queues are checked if they are not in the list of managed queues. That
-# takes one or two seconds.
+# The most queues of a batch that are checked although they are not in the list of managed queues.
+# Checking so many takes one or two seconds.
 MAXIMUM_UNKNOWN_QUEUES = 50
 # How long a warm Lambda reuses its list of managed queues.
 QUEUE_LIST_LIFETIME = timedelta(minutes=5)
-# Errors that are not faults of Mendq: messages that must wait or cannot be read, and cases that
-# another run moved first, as happens if two runs handle calls of the same minute.
+# Errors that are not faults of Mendq: a message must wait or cannot be read, or another run moved
+# the case first. The last happens if two runs handle calls of the same minute.
 EXPECTED_ERRORS = (CaseMoved, RetryLater, EventUnreadable)
 
 
@@ -92,11 +93,11 @@ class BatchResult(Struct):
 
     Attributes:
         message_ids_by_group: The ids of the messages of each group.
-        unreadable_by_message_id: The messages that are no readable event, by message id.
-        unknown_error_codes: The error codes of failed calls that Mendq does not know.
+        unreadable_by_message_id: The messages that cannot be read as an event, by message id.
+        unknown_error_codes: The error codes that Mendq does not know, one for each failed call.
         ignored_call_reasons: The code of the reason for each ignored failed call whose symptom has
             a plan.
-        probe_by_message_id: Mendq's own hourly failed calls (probes), by message id. They are no
+        probe_by_message_id: Mendq's own hourly failed calls (probes), by message id. They are not
             evidence of a symptom.
         health_event_by_message_id: Events of AWS Health, by message id.
         failed_call_count: The number of failed calls in the batch, without probes.
@@ -118,7 +119,7 @@ class BatchResult(Struct):
     skipped_name_count_by_caller: Counter[str] = field(default_factory=Counter)
 
     def make_lambda_answer(self) -> dict[str, list[dict[str, str]]]:
-        """Return the answer that Lambda expects: the messages that SQS must deliver again.
+        """Return the answer for Lambda: the ids of messages that SQS must deliver again.
 
         https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
         """
@@ -127,12 +128,12 @@ class BatchResult(Struct):
 
     @property
     def unexpected_errors(self) -> list[Exception]:
-        """The errors that are faults. An error that failed several messages is listed once."""
+        """The errors that may be faults of Mendq. An error of several messages is listed once."""
         distinct_errors = {id(error): error for error in self.error_by_message_id.values()}.values()
         return [error for error in distinct_errors if not isinstance(error, EXPECTED_ERRORS)]
 
     def count_by_symptom_by_metric(self) -> dict[OwnMetric, Counter[str]]:
-        """Return the number of fixes and of refusals, each by the symptom's name."""
+        """Return the number of fixes and the number of refusals, each by symptom name."""
         fix_count_by_symptom = Counter[str]()
         refusal_count_by_symptom = Counter[str]()
         for group, outcome in self.outcome_by_group.items():
@@ -168,7 +169,7 @@ class BatchResult(Struct):
     def set_outcome(self, group: Group, outcome: Outcome) -> None:
         """Store the outcome of a group.
 
-        If the outcome is a refusal that passes soon (`is_retried`), SQS delivers the group's
+        If the outcome has a refusal for which `is_retried` is True, SQS delivers the group's
         messages again.
         """
         self.outcome_by_group[group] = outcome
@@ -177,7 +178,7 @@ class BatchResult(Struct):
 
 
 def heal_failed_calls(body_by_message_id: Mapping[str, str], run: FixContext) -> BatchResult:
-    """Heal the queues of a batch of failed calls. Never raise: the result keeps every error.
+    """Heal the queues of a batch of failed calls. Keep errors in the result; raise none.
 
     Mendq's own probe and events of AWS Health are only recorded.
 
@@ -193,11 +194,11 @@ def heal_failed_calls(body_by_message_id: Mapping[str, str], run: FixContext) ->
 
 
 def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
-    """Heal the queues in which a scan found a symptom. Never raise: the result keeps every error.
+    """Heal the queues on which a scan found a symptom. Keep errors in the result; raise none.
 
-    A finding is skipped if its queue is in another account or region, or if its symptom is unknown,
-    has no plan, or cannot be found by a scan. A finding whose handling fails is not tried again,
-    because the next scan reports the symptom if it still shows.
+    Skip a finding if its queue is in another account or region, or if its symptom is unknown, has
+    no plan, or cannot be found by a scan. A finding whose handling fails is not tried again,
+    because the next scan finds the symptom again if it still shows.
 
     Args:
         request: `{"found": [{"queue_arn", "symptom"}, ...]}`. Findings after the first
@@ -226,8 +227,7 @@ def group_failed_calls(
 ) -> BatchResult:
     """Read the messages and group their failed calls by queue and symptom.
 
-    An event that was delivered twice is in its group once. Never raise: the result keeps every
-    error.
+    An event that was delivered twice is in its group once. Keep errors in the result; raise none.
 
     Args:
         body_by_message_id: The bodies of the intake queue's messages, by message id.
@@ -267,7 +267,7 @@ def _note_unreadable(
 ) -> None:
     """Add an AWS Health event or an unreadable message to the result.
 
-    Skip a record of a call that did not fail, or that is not a call of SQS.
+    Skip a record of a call that did not fail or was not made to SQS.
     """
     health_event = read_health(body, account_and_region.account, account_and_region.region)
     if health_event is not None:
@@ -280,7 +280,7 @@ def _note_unreadable(
 def is_probe(call: FailedCall, account_and_region: AccountAndRegion) -> bool:
     """Return True if the call is Mendq's probe: a SendMessage by the probe's role to its queue.
 
-    CloudTrail's record may not name the queue. Then only the role and the operation are compared.
+    If CloudTrail's record does not name the queue, only the role and the operation are compared.
     """
     principal_purpose = account_and_region.purpose_of(call.principal_arn)
     if principal_purpose != PROBE_ROLE_PURPOSE or call.event_name != PROBE_EVENT_NAME:
@@ -296,8 +296,8 @@ def _recognize_symptom(
 ) -> Symptom | None:
     """Return the symptom that a call points to, or None if Mendq ignores the call.
 
-    An unknown error code is added to the batch. The reason to ignore the call is added only if
-    Mendq has a plan for the symptom.
+    Add an unknown error code to the batch. Add the reason to ignore the call only if Mendq has a
+    plan for the symptom.
     """
     if call.error_code not in KNOWN_ERROR_CODES:
         batch.unknown_error_codes.append(call.raw_error_code)
@@ -335,7 +335,7 @@ SituationByGroup = dict[Group, Situation]
 
 
 def _heal_groups(batch: BatchResult, run: FixContext) -> BatchResult:
-    """Heal the groups of the batch, symptom by symptom. Return the batch with their outcomes."""
+    """Heal the groups of the batch, symptom by symptom. Return the batch with the outcomes."""
     for (symptom, spread_subject), situations in _gather_situations(batch, run).items():
         try:
             _heal_symptom(symptom, spread_subject, situations, batch, run)
@@ -356,7 +356,7 @@ def _gather_situations(
 
     Returns:
         The situations whose queues must be read, by symptom and by the key under which the
-        case store counts its queues. Drills are counted under a key of their own.
+        case store counts the symptom's queues. Drills have a separate key.
     """
     situations_by_symptom = defaultdict[tuple[Symptom, str], SituationByGroup](dict)
     reserved_seconds = run.remaining_seconds() / 2
@@ -377,13 +377,13 @@ def _gather_situations(
 def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     """Select the groups to handle: all of known queues, and up to MAXIMUM_UNKNOWN_QUEUES others.
 
-    A queue is known if it is managed, or if the settings contain exactly its name. Select all
-    groups if there are at most MAXIMUM_UNKNOWN_QUEUES, or if the managed queues cannot be listed.
+    A queue is known if it is managed, or if the settings contain exactly its name. If there are at
+    most MAXIMUM_UNKNOWN_QUEUES groups, or the managed queues cannot be listed, select all groups.
 
     Groups of unknown queues are taken from each caller in turn, so that one caller with many names
-    cannot crowd out the rest. Groups that are left are counted and skipped. SQS does not deliver
-    them again, because that would be another flood. A caller that continues to fail gets a turn in
-    a later batch.
+    cannot crowd out the rest. The other groups are counted and skipped. SQS does not deliver them
+    again, because that would cause another flood. A caller that continues to fail gets a turn in a
+    later batch.
     """
     groups = list(batch.message_ids_by_group)
     consent = run.settings.consent
@@ -437,9 +437,9 @@ def _heal_symptom(
 
     If it is a mass symptom that people must hear about, send one notification for all queues.
 
-    A queue that was changed after its calls failed does not count. If only findings show a fault in
-    the configuration, no queue counts, because many queues may have had the fault for long. The
-    scan limits how many such queues it reports in a day.
+    A queue that was changed after its calls failed is not counted. No queue is counted if scans
+    found a fault in the configuration and no call failed: many queues may have had such a fault for
+    long, and the scan limits how many of them it reports per day.
     """
     situations_with_facts = _read_queues(situations, batch, run)
     spread = frozenset[str]()
@@ -472,13 +472,13 @@ def _note_spread(
 ) -> frozenset[str]:
     """Note the queues that show the symptom. Return all queues that showed it in the last hour.
 
-    A queue that was changed after its calls failed is not noted. A queue that could not be read is
-    noted.
+    Leave out a queue that was changed after its calls failed. Include a queue that could not be
+    read.
 
     Args:
         spread_subject: The key under which the case store counts the symptom's queues.
         situations: All situations of the symptom.
-        situations_with_facts: Those whose queues could be read.
+        situations_with_facts: The situations whose queues could be read.
         run: This invocation.
     """
     changed_groups = {
@@ -503,8 +503,8 @@ def _read_queues(
 ) -> SituationByGroup:
     """Read the facts of each situation's queue, and return the situations with these facts.
 
-    A group whose queue could not be read is left out. Half of the remaining time is reserved for
-    the decisions.
+    Leave out a group whose queue could not be read. Reserve half of the remaining time for the
+    decisions.
     """
     situations_with_facts = SituationByGroup()
     reserved_seconds = run.remaining_seconds() / 2
@@ -519,7 +519,7 @@ def _read_queues(
 
 
 def _read_queue(situation: Situation, run: FixContext) -> Situation | Outcome:
-    """Return the situation with the queue's facts, or an outcome if the queue refuses the read."""
+    """Return the situation with the queue's facts, or an outcome if the policy denies the read."""
     try:
         return add_facts(situation, run)
     except QueueRefusesUs as error:
@@ -527,7 +527,7 @@ def _read_queue(situation: Situation, run: FixContext) -> Situation | Outcome:
 
 
 def _heal_queue(situation: Situation, spread: frozenset[str], run: FixContext) -> Outcome:
-    """Decide about a queue whose facts were read, and carry the decision out.
+    """Decide about a queue whose facts were read, and carry out the decision.
 
     Args:
         situation: The symptom and the queue, with its facts.
@@ -554,8 +554,8 @@ def _attempt_for_group(
 ) -> Answer | None:
     """Call `action` for one group, and return its answer.
 
-    Return None if `action` failed, or if less time is left than `reserved_seconds` or
-    SECONDS_TO_WRITE. Then SQS delivers the group's messages again.
+    If `action` fails, or less time is left than `reserved_seconds` or SECONDS_TO_WRITE, return None
+    and make SQS deliver the group's messages again.
     """
     if run.remaining_seconds() < max(SECONDS_TO_WRITE, reserved_seconds):
         batch.mark_failed([group], RetryLater("too little of the Lambda's time is left"))
@@ -574,14 +574,15 @@ def _notify_mass_symptom(
     own_changes: Sequence[OwnChange],
     run: FixContext,
 ) -> None:
-    """Notify people once of all queues that show the symptom.
+    """Send people one notification about all queues that show the symptom.
 
-    The list of queues begins with one queue of each caller, so that a long list hides no caller.
+    The list begins with one queue of each caller. So if a long list is cut, each caller still has a
+    queue in it.
 
     Args:
         symptom: The catalogue's entry.
         spread: The queues that showed it in the last hour.
-        groups: The groups of this batch that have the symptom.
+        groups: The groups of this batch with this symptom.
         own_changes: Changes by Mendq that may have caused the symptom on some of the queues.
         run: This invocation.
 
@@ -616,8 +617,8 @@ def _notify_mass_symptom(
 def _notify_name_flood(name_count_by_caller: Counter[str], run: FixContext) -> None:
     """Notify people of callers whose failed calls name many unknown queues.
 
-    The caller with the most skipped names is the key of the news, so people are notified at most
-    once a day for each such caller. If this fails, the next batch of such calls notifies them.
+    The key of the news is the caller with the most skipped names, so people are notified at most
+    once a day for each such caller.
 
     Args:
         name_count_by_caller: The number of skipped queue names by caller.

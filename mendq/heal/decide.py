@@ -168,7 +168,7 @@ from mendq.notifications.announcements import choose_severity
 from mendq.notifications.own_change import describe_own_change, make_rollback_command
 from mendq.notifications.text import format_utc_time
 
-# Asked in this order before the queue is read (rules 1 to 3).
+# The guardrails before the queue is read, in the order in which they are asked (rules 1 to 3).
 GUARDRAILS_BEFORE_READING = (
     guardrails.refuse_if_stale_or_future,
     guardrails.refuse_if_too_little_evidence,
@@ -177,7 +177,8 @@ GUARDRAILS_BEFORE_READING = (
     guardrails.refuse_if_frozen,
 )
 
-# Asked in this order about a plan that would change the queue (rules 5 and 6).
+# The guardrails about a plan that would change the queue, in the order in which they are asked
+# (rules 5 and 6).
 GUARDRAILS_ABOUT_PLAN = (
     guardrails.refuse_if_overridden,
     guardrails.refuse_if_out_of_bounds,
@@ -197,7 +198,7 @@ OPENING_STATE_BY_MODE = {
 # The codes of reasons that pass without a person (rule 10).
 PASSING_REFUSAL_CODES = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
 
-# The codes of reasons after which a longer visibility timeout does not help. Only after these, a
+# The codes of refusals that mean that a longer visibility timeout cannot help. Only after these, a
 # change is rolled back automatically (rule 15).
 CODES_WITH_ROLLBACK = frozenset({"consumer_failing", "guess_too_far", "readers_set_their_own"})
 
@@ -206,11 +207,11 @@ APPROVAL_LIMIT_TEXT = "; it can be approved until "
 
 
 class NeedsFacts(Struct, frozen=True):
-    """Request to read the queue and to ask `decide` again: nothing forbids acting so far."""
+    """Request to read the queue and ask `decide` again. So far, nothing forbids a change."""
 
 
 class NeedsReach(Struct, frozen=True):
-    """Request to count the queues that show the symptom, and to ask `decide` again."""
+    """Request to count the queues that show the symptom, and then ask `decide` again."""
 
 
 class LeaveHealthyQueue(Struct, frozen=True):
@@ -218,7 +219,7 @@ class LeaveHealthyQueue(Struct, frozen=True):
 
 
 class WriteFix(Struct, frozen=True):
-    """Decision to write the plan's steps, then to record `case`, the transition to `applied`."""
+    """Decision to write the plan's steps, and then record `case`, the transition to `applied`."""
 
     plan: Plan
     case: Case
@@ -227,9 +228,9 @@ class WriteFix(Struct, frozen=True):
 class RecordTransition(Struct, frozen=True):
     """Decision to open or move a case and to notify people. The queue is not changed.
 
-    If `refusal` is given, the run's outcome has it: it is logged, and counted as a refusal. If
-    `must_roll_back` is True, the case's change must be rolled back first. If that succeeds, the
-    rollback takes the place of this transition.
+    The run's outcome contains `refusal`, if there is one, so it is logged and counted. If
+    `must_roll_back` is True, the case's change must be rolled back first. A successful rollback
+    replaces this transition.
     """
 
     case: Case
@@ -252,14 +253,14 @@ class KeepEvidence(Struct, frozen=True):
 
 
 class NoteFailures(Struct, frozen=True):
-    """Decision to store the new failed calls next to the open case. They show if its fix helps."""
+    """Decision to store the new failed calls with the open case. They show if its fix helps."""
 
     refusal: Refusal
     open_case: Case
 
 
 class KeepWaiting(Struct, frozen=True):
-    """Decision not to move the waiting case, and to store the reason next to it."""
+    """Decision to leave the waiting case unchanged, and to store the reason with it."""
 
     refusal: Refusal
     waiting_case: Case
@@ -271,7 +272,7 @@ Decision = InformationRequest | LeaveHealthyQueue | WriteFix | Rejection | KeepW
 
 
 class RefusalGround(Enum):
-    """Subject of a refusal, which decides if people hear about the case (rule 13)."""
+    """What a refusal is about. This decides if people hear about the case (rule 13)."""
 
     # A freeze, a budget or a cooldown. People hear only about an escalated or overridden case.
     MENDQ = "mendq"
@@ -283,12 +284,12 @@ class RefusalGround(Enum):
 
 
 def decide(situation: Situation) -> Decision:
-    """Decide what to do about one symptom on one queue. Read the module's docstring first.
+    """Decide what to do about one symptom on one queue. The module's docstring has the rules.
 
     Returns:
-        `NeedsFacts` or `NeedsReach` if more must be known: add it to the situation and ask again.
-        Any other decision is final, until a write is refused: then set `refused_write` and ask
-        once more.
+        `NeedsFacts` or `NeedsReach` if more must be known: add that to the situation and ask again.
+        Any other decision is final. But if the write of a fix is refused, set `refused_write` and
+        ask once more.
     """
     case = situation.waiting_case
     if case is not None:
@@ -350,8 +351,8 @@ def _limit_to_current_evidence(situation: Situation) -> Situation:
 def _make_plan(situation: Situation) -> Plan | Refusal:
     """Return the symptom's plan, or a refusal.
 
-    If producers send to a queue that is also named as a DLQ, the plan needs a person: only a person
-    knows which of the two it is.
+    If producers send to the queue, and other queues name it as their DLQ, the plan needs a person:
+    only a person knows which of the two roles is meant.
     """
     if situation.symptom.plan is None:
         return Ignore("count_only", "it is only counted")
@@ -383,10 +384,10 @@ def _act_on_plan(situation: Situation, plan: Plan) -> WriteFix | Rejection:
 
 
 def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
-    """Return the plan, changed so that a person must approve it if rule 8 asks for that.
+    """Return the plan, changed so that a person must approve it if rule 8 requires this.
 
-    Rule 8 asks for it if an earlier change by Mendq did not help, was rolled back, or may be the
-    cause of the symptom. Modes below `heal` need no change.
+    Rule 8 requires it if an earlier change by Mendq did not help, was rolled back, or may be the
+    cause of the symptom. In modes below `heal`, the plan is returned unchanged.
     """
     if situation.mode is not Mode.HEAL:
         return plan
@@ -406,7 +407,7 @@ def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
 
 
 def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTransition | Decline:
-    """Open the case of a plan that this run does not write, unless it repeats the last case.
+    """Open the case for a plan that this run does not write, or decline if it repeats the last one.
 
     The mode decides if the case opens as observed, proposed, or approved for another Lambda.
     """
@@ -444,9 +445,9 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
 def _decide_after_queue_refusal(situation: Situation, refusal: Refusal) -> NeedsReach | Rejection:
     """Decide about a refusal whose reason is the queue itself.
 
-    If many queues show the symptom, people get one notification for all of them (rule 6). The case
-    then records the mass symptom as its reason, or `refusal` if the symptom `notifies_anyway`. In
-    mode `observe` that notification is sent only for such a symptom, or if `refusal` escalates.
+    If many queues show the symptom, people get one notification for all of them (rule 6). The
+    case's reason is then the mass symptom, or `refusal` for a symptom that `notifies_anyway`. In
+    mode `observe` the notification is sent only for such a symptom, or if `refusal` escalates.
     """
     if refusal.case_state is None or not refusal.is_reported_in(situation.mode):
         return _decide_after_refusal(situation, refusal, RefusalGround.MENDQ)
@@ -468,14 +469,14 @@ def _decide_after_refusal(
 ) -> Rejection:
     """Decide what follows from a refusal.
 
-    Open a case if the refusal asks for one, the evidence suffices, no case is open, and the new
+    Open a case if the refusal has a case state, the evidence suffices, no case is open, and the new
     case does not repeat the last one. Otherwise keep the failed calls, or decline. If people must
     be notified of new callers, an `Escalate` escalates the open case once more.
 
     Args:
         situation: The symptom and the queue.
         refusal: The reason not to write.
-        refusal_ground: The subject of the refusal.
+        refusal_ground: What the refusal is about.
         steps: The steps that were refused, if a plan was refused.
     """
     refusal = refusal.as_recorded_in(situation.mode)
@@ -504,14 +505,14 @@ def _decide_after_refusal(
 
 
 def _keep_failed_calls(situation: Situation, refusal: Refusal) -> KeepEvidence | NoteFailures:
-    """Keep the failed calls next to the open case, or for a case that later calls may open."""
+    """Keep the failed calls with the open case, or as evidence for a case that may open later."""
     if situation.open_case is not None:
         return NoteFailures(refusal, situation.open_case)
     return KeepEvidence(refusal, situation.evidence)
 
 
 def _report_new_callers(situation: Situation, refusal: Refusal) -> RecordTransition:
-    """Escalate the open case once more, because other callers fail too (rule 12)."""
+    """Escalate the open case once more, because new callers fail too (rule 12)."""
     open_case = situation.open_case
     assert open_case is not None  # noqa: S101 - callers are new to an open case
     case = open_case.move_to(
@@ -594,9 +595,9 @@ def _decide_waiting_case_before_reading(
 def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     """Plan the waiting case again (rule 9).
 
-    Return a refusal if Mendq may not write the plan any more: another queue has the name now, the
-    symptom's plan refuses, the queue is healthy, the plan is not the approved one, or it needs a
-    person or another Lambda.
+    Return a refusal if Mendq may no longer write: a new queue has the name now, the symptom's plan
+    refuses, the queue is healthy, the plan differs from the approved one, or it needs a person or
+    another Lambda.
     """
     plan = _make_plan(situation)
     if situation.facts.is_created_after(case.opened_at):
@@ -619,7 +620,7 @@ def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
 def _keep_waiting_or_end(
     situation: Situation, case: Case, refusal: Refusal
 ) -> KeepWaiting | RecordTransition:
-    """Keep the case waiting if the reason passes without a person. Otherwise end it (rule 10)."""
+    """Keep the case waiting if the reason passes without a person; otherwise end it (rule 10)."""
     if refusal.is_retried or refusal.case_state is None or refusal.code in PASSING_REFUSAL_CODES:
         return KeepWaiting(refusal, case)
     if refusal.case_state is State.OVERRIDDEN:
@@ -651,8 +652,8 @@ def _make_notification(
 ) -> Notification:
     """Return the notification about a case.
 
-    If the case is overridden, the notification also has new records of the case's attributes. Once
-    they are stored, Mendq leaves these attributes alone for a time.
+    For an overridden case, it has new records of the case's attributes. Once they are stored, Mendq
+    leaves these attributes alone for SILENT_DAYS.
     """
     is_overridden = case.state is State.OVERRIDDEN
     new_records = (
@@ -696,7 +697,7 @@ def _open_case(
 
 
 def _prepend_own_change(situation: Situation, reason: str) -> str:
-    """Return the reason, after a sentence about Mendq's own change if that may be the cause."""
+    """Return the reason. If a change by Mendq may be the cause, begin with a sentence about it."""
     own_change = situation.facts.own_change
     return (
         reason

@@ -1,8 +1,8 @@
 """Gather: read what `decide` must know about one symptom of one queue.
 
-`gather_history` makes a `Situation` of a group: of failed calls that point to one symptom of one
-queue, or of a scan's finding. `gather_and_decide` asks `decide` about it, and gathers more if
-`decide` needs more.
+A group is a scan's finding, or failed calls that point to one symptom of one queue.
+`gather_history` makes a `Situation` from a group. `gather_and_decide` asks `decide` about it, and
+gathers more if `decide` needs more.
 
 Not every group becomes a situation. A situation must have a queue, its mode, and its history. So
 these groups are declined first, in this order, and `decide` is never asked:
@@ -12,22 +12,22 @@ these groups are declined first, in this order, and `decide` is never asked:
     never_seen              The queue does not exist, and neither a scan, a case nor a setting names
                             it. Anyone can make calls fail on a name that they have made up.
     not_managed             Neither settings nor tags give the queue a mode. A finding about a DLQ
-                            that Mendq made for a managed queue is reported all the same.
-    queue_refuses_us        The queue's policy keeps Mendq out, so its tags or facts are unknown.
+                            that Mendq made for a managed queue is reported nevertheless.
+    queue_refuses_us        The queue's policy denies Mendq access, so tags or facts are unknown.
     case_store_unreadable   The case store holds something unreadable, so the history is unknown.
 
 A finding only says where to look. It becomes a situation when a measurement confirms it, because
-that measurement is the situation's evidence. CloudWatch bills each measurement, so the first two
+that measurement is the situation's evidence. AWS charges for each measurement, so the first two
 questions are asked before it. A finding is declined for these reasons, in this order:
 
-    case_already_open       The finding was noted next to its open case, or the case moved, within
-                            the last day.
+    case_already_open       The finding was noted with its open case, or the case moved, within the
+                            last day.
     said_already            Its case would certainly be a repeat.
     not_found               The measurement does not confirm the finding.
     said_of_another         An open case of another queue already asks for the same missing queue.
 
-The last two rows of the first table are answers to errors, which any read can raise. The dry run
-declines only for not_managed, not_found and said_of_another.
+The last two rows of the first table answer errors that any read can raise. The dry run declines
+only for not_managed, not_found and said_of_another.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.notifications.text import format_count
 
 Needs = Collection[Need]
-# A failed call may be this far in the future, because a caller's clock may be ahead of ours.
+# How far in the future a failed call may be. CloudTrail's clock may be ahead of Mendq's.
 FUTURE_TOLERANCE = timedelta(minutes=5)
 
 
@@ -91,8 +91,8 @@ class Group(Struct, frozen=True, eq=False):
         queue_arn: The queue.
         symptom: The catalogue's entry.
         calls: The failed calls. Empty for a finding.
-        must_measure: True if the queue must be measured: for a finding, and for calls that may all
-            be races (`FailedCall.may_be_a_race`) and so prove nothing.
+        must_measure: True for a finding, and for calls that prove nothing because all may be races
+            (`FailedCall.may_be_a_race`). The queue must then be measured.
         shared_finding: For a finding, the other queues that name the same missing queue.
     """
 
@@ -108,7 +108,7 @@ class Group(Struct, frozen=True, eq=False):
         return frozenset(call.principal_arn for call in self.calls)
 
 
-# A function that adds to a situation what `decide` asked for.
+# A function that adds the information to a situation for which `decide` has asked.
 SituationGatherer = Callable[[Situation], Situation]
 
 
@@ -118,10 +118,10 @@ def gather_and_decide(
     count_queues: SituationGatherer,
     read_queue: SituationGatherer | None = None,
 ) -> tuple[Decision, Situation]:
-    """Ask `decide`. If it needs more facts, gather them and ask again, until the decision is final.
+    """Ask `decide`. If it needs more facts, gather them and ask again.
 
-    heal's batch, an approved case, the dry run and the backtest all use this loop. They differ only
-    in how they gather.
+    The batches of heal, approved cases, the dry run and the backtest all use this function. They
+    differ only in how they gather.
 
     Args:
         situation: The symptom and the queue to decide about.
@@ -146,8 +146,8 @@ def gather_and_decide(
 def gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
     """Return the situation before the queue is read, or the outcome if the group is declined.
 
-    If a run died after it claimed a write, that write is settled first, even if the queue's mode
-    allows no writes now, because people must hear about it.
+    If a run died after it claimed a write, settle that write first. Do this even if the queue's
+    mode allows no writes now, because people must hear about the write.
 
     Args:
         group: The failed calls, or the finding.
@@ -156,8 +156,8 @@ def gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Sit
             case store also returns the queues that showed the symptom in the last hour.
 
     Returns:
-        The situation. For a finding, its facts were measured. The outcome instead, if the group is
-        declined or if a dead run's write was recorded.
+        The situation, for a finding with measured facts. Or an outcome, if the group is declined or
+        a dead run's write was recorded.
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable, NotificationNotSent: The group must be delivered
@@ -199,8 +199,8 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
 def _send_unsent_notification(group: Group, view: CaseStoreView, run: FixContext) -> None:
     """Send the notification that an earlier run stored and did not send, if there is one.
 
-    Drop it if its case has moved since. An error of SNS or EventBridge is not raised: a queue is
-    fixed even if people cannot be notified.
+    Drop it if its case has moved since. Do not raise errors of SNS or EventBridge, because a queue
+    is fixed even if people cannot be notified.
     """
     if view.notification is None:
         return
@@ -211,9 +211,9 @@ def _send_unsent_notification(group: Group, view: CaseStoreView, run: FixContext
 
 
 def _add_evidence_of_calls(group: Group, situation: Situation, run: FixContext) -> Situation:
-    """Return the situation with the group's failed calls and the stored ones as evidence.
+    """Return the situation with the group's failed calls and the stored calls as evidence.
 
-    Calls that are too old, too far in the future, or possibly races are left out.
+    Leave out calls that are too old, too far in the future, or may be races.
     """
     usable_calls = [
         call for call in group.calls if is_fresh(call, run.now) and not call.may_be_a_race
@@ -227,7 +227,7 @@ def _add_evidence_of_calls(group: Group, situation: Situation, run: FixContext) 
 def is_fresh(call: FailedCall, now: datetime) -> bool:
     """Return True if a call is at most EVIDENCE_MAXIMUM_AGE old.
 
-    A call in the future is fresh if it is at most FUTURE_TOLERANCE ahead.
+    Return True also for a call in the future that is at most FUTURE_TOLERANCE ahead.
     """
     return -FUTURE_TOLERANCE <= now - call.event_time <= EVIDENCE_MAXIMUM_AGE
 
@@ -235,11 +235,11 @@ def is_fresh(call: FailedCall, now: datetime) -> bool:
 def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
     """Return the queue's tags, or None if there is no such queue.
 
-    If the queue refuses the read, return an empty mapping, but only if both hold: the group's
-    symptom is one that `notifies_anyway`, and the settings manage the queue by its name.
+    If the queue's policy denies the read, return an empty mapping if the symptom `notifies_anyway`
+    and the settings manage the queue by its name.
 
     Raises:
-        QueueRefusesUs: The queue refuses the read, and one of the two does not hold.
+        QueueRefusesUs: The queue's policy denies the read, and one of these conditions is not met.
     """
     try:
         return read_queue_tags(run.clients, group.queue_arn)
@@ -250,9 +250,9 @@ def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
 
 
 def _is_known_name(queue_arn: str, run: FixContext) -> bool:
-    """Return True if settings contain exactly this queue's name, or a scan or a case recorded it.
+    """Return True if settings contain exactly this queue's name, or a scan or case recorded it.
 
-    Any other name of a missing queue may be made up by the caller.
+    A caller may have invented any other name.
     """
     if run.settings.consent.has_exact_name(parse_queue_arn(queue_arn).name):
         return True
@@ -260,10 +260,10 @@ def _is_known_name(queue_arn: str, run: FixContext) -> bool:
 
 
 def _take_measuring_turn(queue_arn: str, run: FixContext) -> bool:
-    """Return True if Mendq may measure the queue now because of failed calls: once an hour.
+    """Return True, once an hour, if Mendq may measure the queue because of failed calls.
 
-    The measurement is then noted in the case store. There is a limit because AWS bills metrics and
-    anyone can make calls fail.
+    Then also note in the case store that the hour's turn is taken. The limit is needed because AWS
+    charges for metrics, and anyone can make calls fail.
     """
     key = items.item_key(queue_arn, "measured")
     turn_over_condition = "attribute_not_exists(pk) OR expires_at <= :now"
@@ -279,9 +279,9 @@ def make_situation_if_managed(
 ) -> Situation | Outcome:
     """Return the situation without evidence, or an outcome if the queue is not managed.
 
-    Its mode is the one that settings and tags give the queue, or the symptom's autonomy if that is
-    lower. A finding about an unmanaged DLQ that Mendq made is reported (mode `observe`) if the
-    DLQ's source is managed.
+    The situation's mode is the queue's mode by settings and tags, or the symptom's autonomy if that
+    is lower. An unmanaged DLQ that Mendq made for a managed source counts as managed in mode
+    `observe`, if the group must be measured.
     """
     mode = find_mode(group.queue_arn, run, tags)
     managed_source_arn = ""
@@ -307,7 +307,7 @@ def make_situation(
 ) -> Situation:
     """Return the situation before the queue is read.
 
-    The change calendars are read only if a write may follow. A closed calendar freezes changes.
+    Read the change calendars only if a write may follow. A closed calendar freezes changes.
 
     Args:
         symptom: The catalogue's entry.
@@ -356,17 +356,18 @@ def find_mode(queue_arn: str, run: FixContext, tags: Mapping[str, str]) -> Mode 
 def find_autonomy(symptom: Symptom, run: FixContext, default_mode: Mode) -> Mode:
     """Return the highest mode in which the symptom's plans may be carried out.
 
-    The settings decide. If they do not name the symptom, its entry in the catalogue decides. Return
-    `default_mode` if neither has a limit.
+    The mode comes from the settings, or from the catalogue's entry if the settings do not name the
+    symptom. Return `default_mode` if neither has a limit.
     """
     autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
     return default_mode if autonomy is None else autonomy
 
 
 def _measure_finding(group: Group, situation: Situation, run: FixContext) -> Situation | Outcome:
-    """Measure the queue of a finding. Return the situation, or the outcome if it is declined.
+    """Measure the queue. Return the situation, or the outcome if the finding is declined.
 
-    Metrics are billed, so the queue is not measured if the result would only repeat a recent case.
+    AWS charges for metrics, so decline without measuring if the result would only repeat a recent
+    case.
     """
     symptom = group.symptom
     tags = situation.facts.tags
@@ -422,7 +423,7 @@ def _refuse_if_requested_elsewhere(
 
     Args:
         group: The finding. Its `shared_finding.open_at` names the queues whose cases may ask for
-            it.
+            the missing queue.
         missing_queue_arn: The ARN of the missing queue. Empty if the finding is not about a missing
             queue.
     """
@@ -437,10 +438,10 @@ def _refuse_if_requested_elsewhere(
 
 
 def add_other_queue_names(sentence: str, shared_finding: SharedFinding) -> str:
-    """Append to a finding's sentence which other queues have the same missing queue as their DLQ.
+    """Return a finding's sentence, with the other queues that name the same missing queue added.
 
-    Some of them may only be counted ("and 3 more"). Return the sentence unchanged if there are
-    none.
+    Further queues are only counted ("and 3 more"). Return the sentence unchanged if there are no
+    other queues.
     """
     if not shared_finding.others:
         return sentence
@@ -453,7 +454,7 @@ def add_other_queue_names(sentence: str, shared_finding: SharedFinding) -> str:
 
 
 def make_facts_reader(run: FixContext) -> FactsReader:
-    """Return a facts reader that reads from AWS and from the case store."""
+    """Return a reader of facts from AWS and the case store."""
     return FactsReader(
         run.clients,
         run.now,
@@ -466,11 +467,11 @@ def make_facts_reader(run: FixContext) -> FactsReader:
 
 
 def gather_facts(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs: Needs) -> Facts:
-    """Read the queue's attributes and the facts that `needs` names, and nothing else.
+    """Return the queue's attributes and the facts that `needs` names. Read nothing else.
 
     Raises:
-        FactsUnavailable, QueueRefusesUs, CaseStoreUnavailable, CaseStoreUnreadable: They could not
-            be read.
+        FactsUnavailable, QueueRefusesUs: AWS could not be read.
+        CaseStoreUnavailable, CaseStoreUnreadable: The case store could not be read.
     """
     return _gather_more_facts(run, make_facts_reader(run).read_queue(queue_arn, tags, needs), needs)
 
@@ -483,10 +484,11 @@ def _gather_more_facts(run: FixContext, facts: Facts, needs: Needs) -> Facts:
 def add_facts(situation: Situation, run: FixContext) -> Situation:
     """Answer `NeedsFacts`: read the queue, and return the situation with the queue's facts.
 
-    If the queue was measured, it was read before and is not read again. If the queue was changed
-    after most calls failed, only its attributes are read, and the time of the change is stored. If
-    the queue refuses the read, and the symptom `notifies_anyway`, only the facts of the failed
-    calls are added.
+    - A measured queue is not read again.
+    - If the queue was changed after most calls failed, only its attributes are read, and the time
+      of the change is stored.
+    - If the queue's policy denies the read and the symptom `notifies_anyway`, only the facts of the
+      failed calls are added.
 
     Raises:
         FactsUnavailable, QueueRefusesUs: The queue could not be read.
@@ -520,8 +522,8 @@ def add_facts(situation: Situation, run: FixContext) -> Situation:
 def _note_excusing_change(situation: Situation, run: FixContext) -> Situation:
     """Store the time of the queue's last change, because earlier failed calls do not count.
 
-    Return the situation with all such times of the last day. Store nothing, and return the
-    situation unchanged, if a case is open or SQS does not name the time.
+    Return the situation with all such times of the last day. If a case is open or SQS does not name
+    the time, store nothing and return the situation unchanged.
     """
     facts = situation.facts
     if facts.modified_at is None or situation.open_case is not None:
@@ -533,9 +535,10 @@ def _note_excusing_change(situation: Situation, run: FixContext) -> Situation:
 
 
 def add_own_change(situation: Situation, run: FixContext) -> Situation:
-    """Return the situation with Mendq's newest change that may have caused the symptom, if any.
+    """Return the situation with Mendq's newest change that may have caused the symptom.
 
-    Return the situation without a change if a case in the case store is unreadable.
+    Return the situation unchanged if there is no such change, or if a case in the case store is
+    unreadable.
 
     Raises:
         CaseStoreUnavailable: The case store does not answer.
@@ -553,8 +556,8 @@ def add_own_change(situation: Situation, run: FixContext) -> Situation:
 def _may_have_own_change(situation: Situation) -> bool:
     """Return False if Mendq has certainly made no write that can cause the symptom.
 
-    This is certain if no kind of step causes the symptom, or if the view has the records of all
-    attributes that can cause it, and none of them has a write.
+    That is certain if no kind of step can cause it. It is also certain if the view has the records
+    of all attributes that can cause it, and none of the records has a write.
     """
     symptom = situation.symptom.name
     if symptom not in CAUSABLE_SYMPTOMS:
@@ -578,7 +581,7 @@ def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange |
 def _list_related_queues(facts: Facts) -> list[str]:
     """Return the ARNs of the queue, its sources and its own DLQ.
 
-    The cases of its own DLQ are needed because the case of a redrive is about the DLQ.
+    The DLQ is included because the case of a redrive into this queue is a case of the DLQ.
     """
     related_queue_arns = [facts.queue_arn, *facts.source_arns]
     dlq_arn = queue_arn_or_none(facts.dlq_arn)
@@ -607,18 +610,18 @@ def count_reach(
     run: FixContext,
     mode: Mode = Mode.OBSERVE,
 ) -> Reach:
-    """Count the managed queues, and those of them that showed the symptom.
+    """Count the managed queues, and the managed queues that showed the symptom.
 
-    The managed queues are not listed if at most MAXIMUM_COINCIDENT_QUEUES showed it, because so few
-    are no mass symptom.
+    If at most MAXIMUM_COINCIDENT_QUEUES showed it, the managed queues are not listed, because so
+    few are not a mass symptom.
 
     Args:
         spread: The queues that showed the symptom in the last hour.
         failing_queue_arns: Managed queues that show the symptom. They count even if SQS does not
             list them yet.
         run: This invocation.
-        mode: The mode of the queue to decide about. Queues in this mode or a higher one are counted
-            separately.
+        mode: The mode of the queue to decide about. Queues in this or a higher mode are also
+            counted separately.
 
     Raises:
         FactsUnavailable: The managed queues could not be listed.

@@ -26,13 +26,13 @@ SECONDS_TO_WRITE = 15
 SECONDS_TO_RECORD = 8
 # Up to this many queues may show a symptom at once before Mendq suspects a common cause.
 MAXIMUM_COINCIDENT_QUEUES = 3
-# Up to this many drills in an hour are fixed. If there are more, someone may have put the tag of
-# drills on real queues.
+# Up to this many queues with the drill tag are fixed in an hour. If there are more, someone may
+# have put the tag on real queues.
 MAXIMUM_DRILLS = 20
 
 
 def refuse_if_stale_or_future(situation: Situation) -> Refusal | None:
-    """Return `Ignore` unless a recent failed call, or a measurement, is evidence of the symptom."""
+    """Return `Ignore` if neither a recent failed call nor a measurement shows the symptom."""
     if not situation.fresh_sightings:
         reason = "every failed call is older than 60 minutes, ahead of the clock, or says nothing"
         return Ignore("stale_or_future", reason)
@@ -40,7 +40,7 @@ def refuse_if_stale_or_future(situation: Situation) -> Refusal | None:
 
 
 def refuse_if_too_little_evidence(situation: Situation) -> Refusal | None:
-    """Return `Ignore` unless enough calls failed close together, or a measurement shows it."""
+    """Return `Ignore` if too few calls failed close together, and there is no measurement."""
     if not situation.evidence.is_sufficient:
         reason = (
             f"fewer than {EVENTS_SUFFICIENT_FOR_CASE} distinct failed calls in "
@@ -75,8 +75,8 @@ def refuse_if_frozen(situation: Situation) -> Refusal | None:
 def refuse_if_keeps_changing(situation: Situation) -> Refusal | None:
     """Return `Escalate` if the queue was changed often, each time just after calls had failed.
 
-    Calls from before a change do not show if the queue still fails, so a person must look. In mode
-    `observe` nobody is notified, because Mendq may not act on the queue.
+    Calls before a change do not show if the queue still fails, so a person must look. In mode
+    `observe` people are not notified, because Mendq may not act on the queue.
     """
     if not situation.keeps_changing:
         return None
@@ -91,10 +91,9 @@ def refuse_if_keeps_changing(situation: Situation) -> Refusal | None:
 def refuse_if_overridden(situation: Situation, plan: Plan) -> Refusal | None:
     """Return a refusal if Mendq must leave an attribute of the plan alone.
 
-    It is `Override` if someone has replaced the value that Mendq wrote last. After an override or a
-    rollback, Mendq leaves the attribute alone for SILENT_DAYS. During that time it is `Refuse` if
-    the attribute was rolled back and people do not know yet that the symptom is back. Otherwise it
-    is `Ignore`.
+    The refusal is an `Override` if someone has replaced the value that Mendq wrote last. During
+    SILENT_DAYS after an override or a rollback, it is an `Ignore`. But it is a `Refuse` if the
+    attribute was rolled back and people were not notified yet that the symptom is back.
     """
     for step in plan.steps:
         refusal = _refuse_overridden_step(situation, step)
@@ -158,8 +157,8 @@ def refuse_if_too_soon(situation: Situation, plan: Plan) -> Refusal | None:
 def refuse_if_too_often(situation: Situation, plan: Plan) -> Refusal | None:
     """Return a refusal if an attribute of the plan was written too often within 24 hours.
 
-    It is `Escalate` at the limit in the settings, because more writes do not help. It is `Refuse`
-    at the limit of the step's own kind (`most_writes_per_day`).
+    At the limit in the settings it is an `Escalate`, because more writes do not help. At the limit
+    of the step's class (`most_writes_per_day`) it is a `Refuse`.
     """
     daily_limit = situation.limits.writes_per_attribute_per_day
     write_count, attribute = situation.find_most_written_attribute(plan, ONE_DAY)
@@ -180,11 +179,11 @@ def refuse_if_too_often(situation: Situation, plan: Plan) -> Refusal | None:
 
 
 def explain_mass_symptom(reach: Reach, limits: Limits) -> str | None:
-    """Return the reason why the queues must share a cause, or None if only a few show the symptom.
+    """Return why the queues must share a cause, or None if only a few show the symptom.
 
-    Anyone who may tag queues can make more of them managed. Therefore the share is also computed
-    among only the queues of the same or a higher mode, and no share allows more queues than
-    `mass_symptom_queues` in the settings.
+    Whoever may tag queues can make more queues managed, which lowers the share. So the share is
+    computed a second time among the queues of the same or a higher mode, and more queues than
+    `mass_symptom_queues` in the settings are always too many.
     """
     maximum_queue_share, maximum_queue_count = limits.mass_symptom_share, limits.mass_symptom_queues
     counts_to_compare = (
@@ -210,8 +209,8 @@ def explain_mass_symptom(reach: Reach, limits: Limits) -> str | None:
 def refuse_if_mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | None:
     """Return `Refuse` if many queues show the symptom at once, because they must share a cause.
 
-    A drill is refused only if more than MAXIMUM_DRILLS queues show it. In mode `observe` the
-    refusal is silent, because Mendq would write nothing anyway.
+    A queue with the drill tag is refused only if more than MAXIMUM_DRILLS such queues show it. In
+    mode `observe` the refusal is silent, because Mendq would write nothing anyway.
     """
     reach = situation.reach or Reach()
     if DRILL_TAG in situation.facts.tags:
@@ -242,7 +241,7 @@ def find_first_refusal(
 ) -> Refusal | None:
     """Ask the guardrails in order. Return the first refusal, or None if no guardrail refuses.
 
-    If there is a plan, each guardrail is called with it too.
+    If there is a plan, each guardrail gets the plan too.
     """
     for guardrail in guardrails:
         refusal = guardrail(situation) if plan is None else guardrail(situation, plan)

@@ -1,4 +1,4 @@
-"""Outcome: the result of a run for one queue."""
+"""The outcome of a run for one queue."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mendq.model.state import State
 
 
 class Outcome(Struct, frozen=True):
-    """Result of a run for one queue.
+    """The result of a run for one queue.
 
-    `case` is the new transition of the queue's case, or None if no transition was recorded.
-    `refusal` is the reason why nothing was written, or why a restored policy was escalated. None if
-    there is no such reason. Both are None if the queue is healthy.
+    `case` is the new transition of the queue's case, or None if none was recorded. `refusal` is the
+    reason why nothing was written, or why a restored policy was escalated; None if there is no such
+    reason. Both are None if the queue is healthy.
     """
 
     case: Case | None = None
@@ -28,7 +28,7 @@ class Outcome(Struct, frozen=True):
         return self.case is not None and self.case.state is State.ESCALATED
 
     def document(self) -> dict[str, Any]:
-        """Return the outcome as a JSON object, for the operator or the Lambda that asked for it."""
+        """Return the outcome as a JSON object for the calling operator or Lambda."""
         case, refusal = self.case, self.refusal
         return {
             "case_id": case.case_id if case else None,
@@ -40,5 +40,5 @@ class Outcome(Struct, frozen=True):
 
 
 def make_declined_outcome(code: str, reason: str) -> Outcome:
-    """Return the outcome of a declined group or request. Nothing is recorded about it."""
+    """Return the outcome of a declined group or request, about which nothing is recorded."""
     return Outcome(refusal=Ignore(code, reason))

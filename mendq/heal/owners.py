@@ -22,14 +22,12 @@ FunctionNameByOwner = Mapping[Owner, str]
 
 
 def make_owner_request(case: Case) -> dict[str, str]:
-    """Return the event with which an owner's Lambda is asked to continue a case."""
+    """Return the event that asks an owner's Lambda to continue a case."""
     return {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
 
 
 def call_owner(clients: Clients, function_name_by_owner: FunctionNameByOwner, case: Case) -> None:
-    """Call the owner of the case's next write, and do not wait.
-
-    The owner records the outcome in the case.
+    """Call the owner of the case's next write without waiting. The owner records the outcome.
 
     Raises:
         OwnerUnavailable: The owner could not be called.

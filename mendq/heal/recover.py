@@ -1,8 +1,8 @@
 """Recover: finish a write that a run claimed before it died.
 
 A run claims attributes, writes them, and records the case. If it dies in between, its claim stays
-in the case store. Another run then compares the queue with the claim, and records the write if it
-reached the queue.
+in the case store. Another run then compares the queue with the claim, and records the write if the
+write reached the queue.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from mendq.notifications.announcements import choose_severity
 def read_written_attributes(
     clients: Clients, queue_arn: str, step_documents: Iterable[Mapping[str, str]]
 ) -> Mapping[str, str]:
-    """Return the queue's attributes, and the ARN of the DLQ that the steps created, if it exists.
+    """Return the queue's attributes, with the ARN of the DLQ that the steps created.
 
-    The ARN is in the result under `CreateDlq.attribute`.
+    The ARN is in the result under `CreateDlq.attribute`, if that DLQ exists.
 
     Raises:
         QueueGone: The queue itself does not exist.
@@ -65,10 +65,9 @@ def recover_left_claim(
     """Settle a claim that a dead run left, if there is one.
 
     Returns:
-        The unchanged view if there is no claim, or if the claim is a running run's. The view
-        without the claim if no write was recorded. Otherwise the outcome. The claim may belong to
-        the case of another symptom that changes the same attributes; then the outcome is that
-        case's.
+        The unchanged view if there is no claim, or if a live run holds it. The view without the
+        claim if no write was recorded. Otherwise the outcome of the recorded case, which may be
+        about another symptom that changes the same attributes.
 
     Raises:
         The errors of `settle_claim` and `settle_claim_of_any_symptom`.
@@ -84,9 +83,9 @@ def settle_claim(
 ) -> Outcome | CaseStoreView:
     """Record the claimed write if it reached the queue or may have reached it.
 
-    If it certainly did not reach the queue, or the queue does not exist any more, release the
-    claim. If someone else may have changed the queue since, record the case as overridden: people
-    are notified, and Mendq leaves the attributes alone for SILENT_DAYS.
+    If it certainly did not reach the queue, or the queue no longer exists, release the claim. If
+    someone else may have changed the queue since, record the case as overridden: people are
+    notified, and Mendq leaves the attributes alone for SILENT_DAYS.
 
     Args:
         view: The case store's records about the queue, with the claim.
@@ -136,8 +135,8 @@ def settle_claim_of_any_symptom(
     """Settle a claim that may belong to the case of another symptom.
 
     Returns:
-        What `settle_claim` returns. An empty outcome if the claim belongs to another symptom and
-        no write was recorded.
+        The result of `settle_claim`. But an empty outcome if the claim belongs to another symptom
+        and no write was recorded.
 
     Raises:
         CaseStoreUnavailable: This version of Mendq does not know the claim's symptom.
@@ -155,7 +154,7 @@ def settle_claim_of_any_symptom(
 
 
 class AbandonedClaim(Struct, frozen=True):
-    """A claim that a dead run left, and the present facts of the queue.
+    """A claim that a dead run left, with the queue's present facts.
 
     `intent` is the transition that the dead run wanted to record.
     """
@@ -173,16 +172,16 @@ class AbandonedClaim(Struct, frozen=True):
     def has_only_queue_steps(self) -> bool:
         """True if no claimed step sets an attribute of the case's own queue (`is_permanent`).
 
-        Such steps create a DLQ or send its messages back. Then the time of the queue's last change
-        does not show if they were written.
+        Such steps create a DLQ or send its messages back. They do not change the time of the
+        queue's last change, so that time does not show if they were written.
         """
         return all(is_permanent(step["attribute"]) for step in self.intent.steps)
 
     def find_current_value(self, step: Mapping[str, str]) -> str:
         """Return the present value of the step's attribute.
 
-        If the attribute is not set, return its default. Without a default, return `before` of the
-        step.
+        If the attribute is not set, return its default, or the step's `before` if it has no
+        default.
         """
         step_type = find_step_class(step["attribute"])
         attributes = self.facts.attributes
@@ -190,11 +189,11 @@ class AbandonedClaim(Struct, frozen=True):
         return step["before"] if value is None else value
 
     def _has_step_values(self, value_key: str) -> bool:
-        """Return True if the queue has the values `value_key` ("before" or "after") of its steps.
+        """Return True if the queue has the steps' values before or after the write.
 
-        A step that sets no attribute of this queue (`is_permanent`), such as one that creates the
-        DLQ, is compared only if there is no other step. Such a step may be repeated, so it does not
-        show if the others were written.
+        `value_key` is "before" or "after". A step that sets no attribute of this queue
+        (`is_permanent`), such as the creation of a DLQ, is compared only if there is no other step.
+        Such a step may be repeated, so it does not show if the others were written.
         """
         attribute_steps = [
             step for step in self.intent.steps if not is_permanent(step["attribute"])
@@ -205,9 +204,9 @@ class AbandonedClaim(Struct, frozen=True):
     def is_surely_not_written(self) -> bool:
         """Return True if the claimed write certainly did not reach the queue.
 
-        This is certain if the queue was created after the claim, or if the queue has the values
-        from before the claim and was not changed since. If no step sets an attribute of this queue,
-        the values and the queue's creation decide.
+        This is certain if the queue was created after the claim, or if it still has the values from
+        before the claim and was not changed since. If no step sets an attribute of this queue, the
+        time of its last change is not used.
         """
         is_queue_unmodified = self.facts.modified_at == self.first_record.intent_modified_at
         has_values_from_before = self._has_step_values("before") and (
@@ -218,8 +217,8 @@ class AbandonedClaim(Struct, frozen=True):
     def is_written(self) -> bool:
         """Return True if the queue has the new values, and was last changed before the claim ended.
 
-        MAXIMUM_CLOCK_SKEW is allowed for. If no step sets an attribute of this queue, or a time is
-        not known, the values alone decide.
+        The last change may be up to MAXIMUM_CLOCK_SKEW later. If no step sets an attribute of this
+        queue, or a time is not known, only the values are compared.
         """
         modified_at = self.facts.modified_at
         claim_until = self.first_record.claim_until
@@ -248,10 +247,10 @@ class AbandonedClaim(Struct, frozen=True):
         return {attribute: view.record_of(attribute) for attribute in attributes}
 
     def describe_override(self) -> str:
-        """Return the reason text of the overridden case.
+        """Return the overridden case's reason.
 
-        It has each attribute's value now, the value that Mendq wanted to write, and the number of
-        days for which Mendq leaves the attributes alone.
+        It names each attribute's present value, the value that Mendq wanted to write, and the
+        number of days for which Mendq leaves the attributes alone.
         """
         changes_text = ", ".join(
             f"{step['attribute']} is {self.find_current_value(step)} after Mendq set out to make "

@@ -1,4 +1,4 @@
-"""Repeats: has a case, or a finding of a scan, been reported a short time ago?"""
+"""Recognize cases and findings that only repeat what was reported a short time ago."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS
 from mendq.model.mode import Mode
 from mendq.model.state import SILENT_DAYS, State
 
-# A scan's finding is noted next to its open case once a day. The pause is an hour less than a day,
-# because a scan runs every hour.
+# The pause between two notes of a finding with its open case. It is an hour less than a day, so
+# that the hourly scan notes a finding once a day.
 FINDING_NOTES_PAUSE = timedelta(hours=23)
-# How long a fault in the configuration is not proposed again after its proposal expired.
+# After the proposal for a fault in the configuration expired, it is not proposed again for this
+# long.
 EXPIRED_PROPOSAL_SILENCE = timedelta(days=30)
 
 
 def would_repeat_last_case(situation: Situation, case: Case) -> bool:
     """Return True if the new `case` only repeats the last case of the queue and symptom.
 
-    After failed calls, a case that says the same is a repeat during the cooldown. After a finding
-    of a scan, it is a repeat for a day, because a scan finds the same fault every hour. If a
-    finding leads to the same plan as the last case, the new case is also a repeat:
+    After failed calls, a case with the same content is a repeat during the cooldown. After a
+    finding of a scan, it is a repeat for a day, because a scan finds the same fault every hour.
 
-    - for a week after a person declined it;
-    - for a day after it expired. A proposal about a fault in the configuration is not urgent, so
-      it is a repeat for EXPIRED_PROPOSAL_SILENCE;
-    - for a day after an escalated case was closed.
+    A case after a finding is also a repeat if it has the same plan as the last case:
+
+    - for a week after a person declined the last case;
+    - for a day after the last case expired, or for EXPIRED_PROPOSAL_SILENCE if it was a proposal
+      for a fault in the configuration, which is not urgent;
+    - for a day after a person closed the last case while it was escalated.
     """
     last_case = situation.view.case
     if last_case is None:
@@ -50,8 +52,7 @@ def would_repeat_without_metrics(
 ) -> bool:
     """Return True if a case about a fault in the configuration would certainly be a repeat.
 
-    This is known without reading the queue's metrics, because the plan stays the same until someone
-    changes the queue.
+    Metrics are not needed to know this: the plan stays the same until someone changes the queue.
 
     Args:
         last_case: The newest case of the queue and symptom, or None if there is none.
@@ -67,13 +68,14 @@ def would_repeat_without_metrics(
 
 
 def was_noted_recently(open_case: Case, last_noted_at: datetime | None, now: datetime) -> bool:
-    """Return True if, within FINDING_NOTES_PAUSE, evidence was noted or the open case moved.
+    """Return True if evidence was noted, or the open case moved, within FINDING_NOTES_PAUSE.
 
-    Return False for a case whose fix is being verified: each finding counts against the fix.
+    Return False for a case whose fix is being verified, because each finding counts against the
+    fix.
 
     Args:
         open_case: The open case of the finding's queue and symptom.
-        last_noted_at: The time of the newest failed call or finding that is noted next to the case.
+        last_noted_at: The time of the newest failed call or finding that is noted with the case;
             None if there is none.
         now: The time of the run.
     """
@@ -85,7 +87,7 @@ def was_noted_recently(open_case: Case, last_noted_at: datetime | None, now: dat
 
 
 def _choose_silence_duration(last_case: Case, is_of_configuration: bool) -> timedelta:
-    """Return for how long the same plan is a repeat after `last_case`; zero if it is no repeat."""
+    """Return how long the same plan is a repeat after `last_case`; zero if it is not a repeat."""
     if last_case.state is State.DECLINED:
         return timedelta(days=SILENT_DAYS)
     if last_case.state is State.EXPIRED:

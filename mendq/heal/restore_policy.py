@@ -29,7 +29,7 @@ from mendq.notifications.announcements import choose_severity
 
 # Access Analyzer's answer for a policy that gives no public access.
 PASSED_RESULT = "PASS"
-# Access Analyzer's errors for a text that it can never check. A repetition does not change them.
+# Access Analyzer's error codes for a text that it can never check, so that a retry does not help.
 _PERMANENT_ERROR_CODES = frozenset(
     {"InvalidParameterException", "UnprocessableEntityException", "ValidationException"}
 )
@@ -41,9 +41,9 @@ _MAXIMUM_REASON_COUNT = 3
 def refuse_public_policy(clients: Clients, policy: str) -> Refusal | None:
     """Return a refusal unless Access Analyzer finds that the policy gives no public access.
 
-    Every answer except PASS gives an `Escalate`, and so does an error for a text that Access
-    Analyzer can never check. If Access Analyzer does not answer, the refusal is a `Retry`: an
-    approved case then waits until its approval expires.
+    The refusal is an `Escalate` for every answer except PASS, and for an error that means that
+    Access Analyzer can never check the text. If Access Analyzer does not answer, the refusal is a
+    `Retry`: an approved case then waits until its approval expires.
     """
     try:
         analyzer_answer = clients.access_analyzer.check_no_public_access(
@@ -64,14 +64,13 @@ def refuse_public_policy(clients: Clients, policy: str) -> Refusal | None:
 def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
     """Ask Access Analyzer about the queue's policy after a restore. Return the new outcome.
 
-    If Access Analyzer does not pass the policy, the case is escalated, so that a person decides
-    about it. If it passes the policy or does not answer, or the policy cannot be read, this is
-    added to the reason of the returned case. An outcome without an `applied` case is returned
-    unchanged.
+    If Access Analyzer does not pass the policy, escalate the case, so that a person decides. If it
+    passes the policy, does not answer, or the policy cannot be read, add this to the returned
+    case's reason. Return an outcome without an `applied` case unchanged.
 
     Raises:
         CaseStoreUnavailable, CaseStoreUnreadable: The case could not be escalated.
-        NotificationNotSent: The case was escalated, but SNS did not take the notification.
+        NotificationNotSent: The case was escalated, but SNS did not accept the notification.
     """
     case = outcome.case
     if case is None or case.state is not State.APPLIED:
@@ -98,10 +97,10 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
 
 
 def describe_new_access(clients: Clients, current_policy: str, new_policy: str) -> str:
-    """Return Access Analyzer's sentences about the access that a policy would add. Never raise.
+    """Return Access Analyzer's sentences about the access that a policy would add.
 
-    The person who approves the case reads the sentences. They do not prevent the restore, because a
-    restored policy must add the access that is missing.
+    They inform the person who approves the case. They do not prevent the restore, because a
+    restored policy must add the access that is missing. Errors of AWS become a sentence too.
 
     Args:
         clients: The clients of this invocation.
@@ -130,7 +129,7 @@ def _join_analyzer_reasons(analyzer_answer: Mapping[str, Any]) -> str:
 
 
 class PolicyWriter(Struct, frozen=True):
-    """Writes a pinned policy into a queue. No other code of Mendq writes a policy."""
+    """Writes a pinned policy to a queue. No other code of Mendq writes a policy."""
 
     pins: Pins
     now: datetime
@@ -138,10 +137,10 @@ class PolicyWriter(Struct, frozen=True):
     def write(
         self, clients: Clients, facts_when_planned: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """Write the pinned policy into the queue. Return a refusal if nothing was written.
+        """Write the pinned policy to the queue. Return a refusal if nothing was written.
 
         Raises:
-            FactsUnavailable, QueueRefusesUs, StepFailed: As `apply.write_attributes` raises them.
+            FactsUnavailable, QueueRefusesUs, StepFailed: See `apply.write_attributes`.
             CaseStoreUnavailable: The pin could not be read.
         """
         refusal = self._refuse_unless_pinned(facts_when_planned, steps)
@@ -157,7 +156,7 @@ class PolicyWriter(Struct, frozen=True):
     ) -> Refusal | None:
         """Return a refusal unless the only step restores the pin that is stored now.
 
-        Return a refusal also if there is a reason to doubt the pin, for example that it expired.
+        Return a refusal also if the pin is doubtful, for example because it expired.
         """
         try:
             stored_pin = self.pins.load(facts_when_planned.queue_arn)
@@ -179,5 +178,5 @@ class PolicyWriter(Struct, frozen=True):
 
 
 def _make_pin_refusal(reason: str) -> Refusal:
-    """Return the refusal of a policy that may not be restored from its pin."""
+    """Return the refusal to restore a policy from its pin."""
     return Escalate("pin_not_good", reason)

@@ -47,8 +47,8 @@ def read_case_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
     """Read a request. Return its symptom, the queue's ARN and the case's id.
 
     Raises:
-        CaseUnreadable: The request lacks one of them, the symptom is not in the catalogue, or the
-            ARN is not that of a queue.
+        CaseUnreadable: The request lacks one of these values, the symptom is not in the catalogue,
+            or the ARN is not that of a queue.
     """
     request_fields = request if isinstance(request, Mapping) else {}
     symptom = SYMPTOM_BY_NAME.get(str(request_fields.get("symptom")))
@@ -69,7 +69,7 @@ def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
         run: This invocation.
 
     Raises:
-        CaseUnreadable: The request names no case (`read_case_request`).
+        CaseUnreadable: The request is malformed (`read_case_request`).
         FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
             try again.
         QueueRefusesUs, CaseStoreUnreadable: The queue or the case store's items cannot be read.
@@ -94,7 +94,7 @@ def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
 def _continue_waiting_case(
     case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext
 ) -> Outcome:
-    """Decide about the waiting case, and carry the decision out."""
+    """Decide about the waiting case, and carry out the decision."""
     tags = read_queue_tags(run.clients, case.queue_arn)
     mode = _find_case_mode(case, symptom, tags, run)
     facts = Facts(case.queue_arn, {}, tags or {})
@@ -118,8 +118,9 @@ def _find_case_mode(
 ) -> Mode:
     """Return the mode for the case: HEAL if Mendq may write its next step.
 
-    A person's approval replaces the settings' autonomy for the symptom. The mode is OBSERVE if the
-    queue does not exist, is not managed, or is only observed.
+    The mode is OBSERVE if the queue does not exist, is not managed, or is only observed. Otherwise
+    it is HEAL if a person approved the case, or else the queue's mode limited by the symptom's
+    autonomy.
     """
     mode = find_mode(case.queue_arn, run, tags or {})
     if tags is None or mode is None or mode is Mode.OBSERVE:
@@ -132,7 +133,7 @@ def _find_case_mode(
 def _read_and_add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
     """Return the situation with the queue's facts, read again.
 
-    If a scan found the symptom, its detection runs again, because the plan depends on its result.
+    If a scan found the symptom, run its detection again, because the plan depends on the result.
     """
     symptom = situation.symptom
     scan_detection = None if case.evidence["failed_calls"] else symptom.detection

@@ -1,7 +1,7 @@
 """Roll back a case: set the values from before the case, if the queue still has the case's values.
 
-A person's newer value is kept. SQS has no conditional write. So a person's change is lost if it
-comes between Mendq's last read and its write, which is the time of one call.
+A person's newer value is kept. But SQS has no conditional write. So a person's change is lost if it
+comes between Mendq's last read and its write; these are one call apart.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 """
 
@@ -42,7 +42,8 @@ from mendq.model.facts import Facts
 from mendq.model.plan import AWS_REFUSED, Ignore, Refusal, Retry
 from mendq.model.state import SILENT_DAYS, State
 
-# Mendq records a write after SQS has answered, by its own clock. SQS reports whole seconds.
+# The queue's last change may be up to this much later than Mendq's recorded write. Mendq records
+# the write by its own clock after SQS has answered, and SQS reports whole seconds.
 WRITE_TIME_TOLERANCE = timedelta(seconds=10)
 
 
@@ -55,9 +56,8 @@ def rollback(
 ) -> JsonDocument | Refusal:
     """Roll back a case, or return what a rollback would do.
 
-    If a step of the case is not complete, its owner stops it, and nothing is written. If the case
-    was rolled back before, nothing is written, and the answer compares the queue with that
-    rollback.
+    If a step of the case is still running, have its owner stop the step, and write nothing. If the
+    case was rolled back before, write nothing, and compare the queue with that rollback.
 
     Args:
         request: The case, and the operator's name.
@@ -66,15 +66,16 @@ def rollback(
         function_name_by_owner: The name of each owner's Lambda function.
 
     Returns:
-        `{"case_id", "state", "attributes"}`, or the reason why nothing was done. If AWS refuses the
-        write, as it does while the stack only observes, the answer has both: the attributes then
-        name the commands for a person.
+        `{"case_id", "state", "attributes"}`, or the reason why nothing was done. The answer has
+        both if AWS refuses the write, as it does while the stack only observes. The attributes then
+        contain the commands for a person.
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable, StepFailed: The next rollback, follow_up or the
-            owner of the write finishes what this one began.
+            owner of the write finishes what this call began.
         QueueRefusesUs, CaseStoreUnreadable: The queue or the case store's items cannot be read.
-        NotificationNotSent: A dead run's write was recorded, but SNS did not take its notification.
+        NotificationNotSent: A dead run's write was recorded, but SNS did not accept its
+            notification.
     """
 
     def roll_back() -> JsonDocument | Refusal:
@@ -101,8 +102,8 @@ def roll_back_unhelpful_change(escalated_case: Case, context: WritingContext) ->
     """Roll back a case whose change did not help, and notify people urgently.
 
     Args:
-        escalated_case: The transition to `escalated` that would follow otherwise. The rollback
-            keeps its reason and its code, so that people read why and what to do.
+        escalated_case: The transition to `escalated` that follows if there is no rollback. The
+            rollback keeps its reason and code, so that people read why and what to do.
         context: This invocation.
 
     Returns:
@@ -137,9 +138,9 @@ def roll_back_unhelpful_change(escalated_case: Case, context: WritingContext) ->
 class _Rollback(RequestedCase, frozen=True):
     """A rollback of a case.
 
-    `actor` is the operator's name, or Mendq's if it rolls back automatically.
-    `function_name_by_owner` has the name of each owner's Lambda function. `escalated_case` is given
-    for an automatic rollback: the transition in whose place the rollback is recorded.
+    `actor` is the operator's name, or that of Mendq's Lambda if it rolls back automatically.
+    `function_name_by_owner` has the name of each owner's Lambda function. `escalated_case` is set
+    for an automatic rollback: the transition that the rollback replaces.
     """
 
     symptom: Symptom
@@ -177,10 +178,10 @@ class _Rollback(RequestedCase, frozen=True):
         return self._write_undo(undos, facts)
 
     def _refuse_if_queue_is_held(self) -> Refusal | None:
-        """Return a refusal if another run, or another open case of the symptom, holds the queue.
+        """Return a refusal if a run holds the queue, or another case of the symptom is open.
 
-        If a dead run left a claim, settle it, and return a refusal that is retried. A dry run
-        settles nothing, and its refusal is not retried.
+        If a dead run left a claim, settle it, and return a refusal after which the caller retries.
+        A dry run settles nothing, and its refusal is final.
         """
         stored_case = self.view.case
         context = self.context
@@ -207,7 +208,7 @@ class _Rollback(RequestedCase, frozen=True):
     def _refuse_if_changed_since(self, writes: Sequence[CaseWrite], facts: Facts) -> Refusal | None:
         """Refuse an automatic rollback if someone has changed the queue since Mendq's write.
 
-        The change may be the same value, which a person has chosen by now.
+        Refuse even if the value is still Mendq's: a person may have set the same value.
         """
         if self.escalated_case is None:
             return None
@@ -253,7 +254,7 @@ class _Rollback(RequestedCase, frozen=True):
         )
 
     def _write_undo(self, undos: tuple[Undo, ...], facts: Facts) -> JsonDocument | Refusal:
-        """Write the steps that undo the case. If AWS refuses, leave them to a person."""
+        """Write the steps that undo the case. If AWS refuses, return the commands for a person."""
         steps = list_undo_steps(undos)
         reason = f"taken back: {', '.join(map(str, steps))}"
         severity = None
@@ -284,7 +285,7 @@ class _Rollback(RequestedCase, frozen=True):
         return Facts(queue_arn, read_written_attributes(self.context.clients, queue_arn, steps), {})
 
     def _load_snapshots(self, writes: Iterable[CaseWrite]) -> dict[int, Mapping[str, str] | None]:
-        """Load the queue's attributes from before each write, by the number of its transition."""
+        """Load the queue's attributes before each write, by the write's transition number."""
         transition_by_number = {
             write.first_transition.n: write.first_transition for write in writes
         }
@@ -296,9 +297,9 @@ class _Rollback(RequestedCase, frozen=True):
     def _compare_with_earlier_rollback(self, undo: Undo, facts: Facts) -> Undo:
         """Return the plan with the attribute's outcome for a case that was rolled back before.
 
-        For an attribute that the rollback set, it is UNDONE if the queue still has the restored
-        value. It is VALUE_KEPT if someone changed the value since, or if the queue was deleted and
-        created again. Another attribute keeps its planned outcome, but UNDONE becomes VALUE_KEPT.
+        An attribute that the rollback set is UNDONE if the queue still has the restored value. It
+        is VALUE_KEPT if someone changed the value since, or if the queue was deleted and created
+        again. Any other attribute keeps its planned outcome, except that UNDONE becomes VALUE_KEPT.
         """
         was_undone_earlier = any(
             step["attribute"] == undo.attribute for step in self.newest_transition.steps

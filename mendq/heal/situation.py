@@ -1,4 +1,4 @@
-"""Situation: which facts does `decide` know about one symptom of one queue?"""
+"""The situation: everything that `decide` knows about one symptom of one queue."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mendq.model.state import State
 from mendq.model.steps import Owner
 from mendq.notifications.announcements import must_report_new_callers
 
-# If a queue was changed this often within a day, each time just after calls had failed, a person is
-# notified. People rarely deploy a queue that often.
+# A person is notified if a queue was changed this often within a day, each time just after calls
+# had failed. People rarely deploy a queue that often.
 MINIMUM_FREQUENT_CHANGES = 6
 
 
@@ -37,19 +37,19 @@ class RefusedWrite(Struct, frozen=True):
 class Situation(Struct, frozen=True, dict=True):
     """The input of `decide`: everything that is known about one symptom of one queue.
 
-    It is filled in stages. Before the queue is read, `are_facts_read` is False, and `facts` has
-    only the queue's ARN and tags, unless a measurement has confirmed a finding. Before Mendq counts
-    the queues that show the symptom, `reach` is None. After a refused write, `refused_write` has
-    the plan and the reason.
+    It is filled in stages. Until the queue is read, `are_facts_read` is False, and `facts` has only
+    the queue's ARN and tags, unless a measurement has confirmed a finding. Until Mendq counts the
+    queues that show the symptom, `reach` is None. After a refused write, `refused_write` has the
+    plan and the reason.
 
     Attributes:
         symptom: The catalogue's entry.
         facts: The queue's facts. Without attributes if the queue was not read or does not exist.
-        mode: The mode that settings and tags give the queue, or the symptom's autonomy if that is
-            lower. After a person's approval, the autonomy does not count.
+        mode: The queue's mode by settings and tags, or the symptom's autonomy if that is lower.
+            After a person's approval, the autonomy does not matter.
         view: The case store's records about the queue and the symptom.
         now: The time of the run.
-        owner: The id of this invocation, which its claims in the case store carry.
+        owner: The id of this invocation, which its claims in the case store have.
         writer: The Lambda of this run. It writes only the steps that it owns.
         limits: The settings that limit what Mendq may do.
         timing: The settings about time, such as the cooldown.
@@ -59,14 +59,14 @@ class Situation(Struct, frozen=True, dict=True):
             measurement that confirmed a scan's finding.
         reach: The queues that show the symptom. None if they were not counted.
         remaining_seconds: The Lambda's remaining time when the queues were counted.
-        waiting_case: The case that this run continues: it was approved, or its last step did not
-            help. Such a case needs no new evidence. None if the run continues no case.
+        waiting_case: The case that this run continues, because it was approved or its last step did
+            not help. It needs no new evidence. None if the run continues no case.
         excusing_change_times: The times within the last day at which the queue was changed just
-            after calls had failed. These calls are no evidence.
+            after calls had failed. These calls are not evidence.
         managed_source_arn: The ARN of the managed source for which Mendq made this DLQ, if the DLQ
-            itself is not managed. Otherwise empty.
+            itself is not managed; otherwise empty.
         are_facts_read: True if the queue's facts were gathered.
-        is_queue_gone: True if the queue of `waiting_case` does not exist any more.
+        is_queue_gone: True if the queue of `waiting_case` no longer exists.
         refused_write: The plan of this run that could not be written, and the reason.
     """
 
@@ -94,7 +94,7 @@ class Situation(Struct, frozen=True, dict=True):
     def records(self) -> CaseStoreView:
         """The case store's records, without those of an earlier queue with the same name.
 
-        All records if the queue was not read or does not exist.
+        If the queue was not read or does not exist, these are all records.
         """
         return (
             self.view.restrict_to_queue(self.facts.created_at) if self.facts.exists else self.view
@@ -107,7 +107,7 @@ class Situation(Struct, frozen=True, dict=True):
 
     @property
     def is_found_by_measurement(self) -> bool:
-        """True if a measurement shows the symptom, and not only failed calls."""
+        """True if a measurement shows the symptom."""
         return any(sighting.is_measured for sighting in self.fresh_sightings)
 
     @property
@@ -119,7 +119,7 @@ class Situation(Struct, frozen=True, dict=True):
 
     @cached_property
     def open_case(self) -> Case | None:
-        """The newest case of this queue and symptom. None if there is none, or if it has ended."""
+        """The open case of this queue and symptom; None if there is none."""
         case = self.view.case
         return case if case and case.is_open(self.now, self.timing) else None
 
@@ -128,7 +128,7 @@ class Situation(Struct, frozen=True, dict=True):
         """The id of an earlier case whose change did not help or was rolled back, or an empty text.
 
         While there is such a case, a person must approve each plan for this symptom of the queue.
-        This ends when a plan is approved, or if the queue was created again since the last case.
+        This ends when a plan is approved, or when the queue is deleted and created again.
         """
         last_case = self.view.case
         if last_case is None or self.facts.is_created_after(last_case.at):
@@ -140,7 +140,7 @@ class Situation(Struct, frozen=True, dict=True):
     def new_callers(self) -> Evidence:
         """Failed calls by principals that the open, escalated case does not mention yet.
 
-        Empty if there is no such case, or if the symptom is not one that `notifies_anyway`.
+        Empty if there is no such case, or if the symptom does not have `notifies_anyway`.
         """
         case = self.open_case
         if case is None or not self.symptom.notifies_anyway or case.state is not State.ESCALATED:
@@ -162,17 +162,17 @@ class Situation(Struct, frozen=True, dict=True):
 
     @property
     def deciding_evidence(self) -> Evidence:
-        """The evidence to decide by.
+        """The evidence on which the decision is based.
 
-        If people must be notified of new callers, it has only the failed calls of these callers.
+        If people must be notified of new callers, these are only the failed calls of new callers.
         """
         return self.new_callers if self.must_report_new_callers else self.evidence
 
     @cached_property
     def current_evidence(self) -> Evidence:
-        """The deciding evidence from after the queue's last change took effect.
+        """The deciding evidence since the queue's last change took effect.
 
-        All of it if SQS reports no times, or if the queue was not read.
+        If SQS reports no times, or the queue was not read, this is all deciding evidence.
         """
         settled_at = self.facts.settled_at(
             self.timing.propagation_seconds,
@@ -202,10 +202,7 @@ class Situation(Struct, frozen=True, dict=True):
         return not self.has_current_evidence and not self.keeps_changing
 
     def with_reach(self, reach: Reach, remaining_seconds: float) -> Situation:
-        """Return a copy with the Lambda's remaining time, and with this reach.
-
-        The reach holds the queues that show the symptom, with counts.
-        """
+        """Return the situation with the queues that show the symptom, and the remaining time."""
         return structs.replace(self, reach=reach, remaining_seconds=remaining_seconds)
 
     def find_most_written_attribute(self, plan: Plan, time_span: timedelta) -> tuple[int, str]:

@@ -1,6 +1,6 @@
-"""Undo: plan how to undo a case, attribute by attribute.
+"""Plan how to undo a case, attribute by attribute.
 
-This module is pure. It compares the queue with what the case wrote, and writes nothing.
+This module is pure. It compares the queue with the values that the case wrote, and writes nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mendq.model.state import State
 from mendq.model.steps import AttributeStep, find_step_class, has_value_in_queue
 from mendq.notifications.commands import delete_queue_command, set_attributes_command
 
-# Attributes that Mendq never sets back: a person must run the command. A lower retention deletes
-# messages, and an older policy may give back an access that people have revoked since.
+# Attributes that Mendq never sets back, so that a person must run the command. A lower retention
+# deletes messages, and an older policy may restore an access that people have revoked since.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 MANUAL_ATTRIBUTES = frozenset({"MessageRetentionPeriod", "Policy"})
 
 
 class UndoOutcome(StrEnum):
-    """Result of undoing one attribute."""
+    """The result of undoing one attribute."""
 
     # Mendq sets the value back.
     UNDONE = "undone"
@@ -33,7 +33,7 @@ class UndoOutcome(StrEnum):
     VALUE_KEPT = "kept"
     # Mendq shows the command that undoes the write, because a person must run it.
     COMMAND_PRINTED = "printed"
-    # The attribute has the value from before the case already.
+    # The attribute already has the value from before the case.
     ALREADY_UNDONE = "nothing"
 
 
@@ -47,9 +47,9 @@ class CaseWrite(Struct, frozen=True):
         first_transition: The transition of the first write. If another principal changed the value
             between two writes, the later write counts as the first.
         last_transition: The transition of the last write.
-        was_overridden: True if the case was overridden after its last write, so that the value may
-            be a person's.
-        is_incomplete: True if the step is not complete yet, so that it can be stopped.
+        was_overridden: True if the case was overridden after its last write. The value may then be
+            a person's.
+        is_incomplete: True if the step is still running and can be stopped.
     """
 
     attribute: str
@@ -68,18 +68,18 @@ class CaseWrite(Struct, frozen=True):
 
 
 class Undo(Struct, frozen=True):
-    """Plan to undo one attribute of a case.
+    """The plan to undo one attribute of a case.
 
     Attributes:
         attribute: The queue attribute.
         outcome: The result, or the expected result of a dry run.
-        before: The value before the case. It comes from the snapshot if that has the attribute.
+        before: The value before the case. It comes from the snapshot if the snapshot has it.
         after: The value that the case wrote last.
         current_value: The present value. None if the queue does not have the attribute.
         step: The write that undoes the attribute. None if Mendq writes nothing.
         command: The command for a person if the outcome is COMMAND_PRINTED. Otherwise empty.
-        must_stop_step: True if the case's step is not complete yet. Then the rollback stops the
-            step and writes nothing; `step` is None.
+        must_stop_step: True if the case's step is still running. Then the rollback stops that step
+            and writes nothing; `step` is None.
     """
 
     attribute: str
@@ -103,11 +103,11 @@ class Undo(Struct, frozen=True):
         }
 
     def mark_done(self) -> Undo:
-        """Return the plan with the outcome UNDONE and the value from before as the present one."""
+        """Return the plan with the outcome UNDONE and the earlier value as the present value."""
         return replace(self, outcome=UndoOutcome.UNDONE, current_value=self.before)
 
     def leave_to_person(self, queue_arn: str) -> Undo:
-        """Return the plan with the command for a person, because Mendq may not write it."""
+        """Return the plan with a command for a person, because Mendq may not write the value."""
         command = set_attributes_command(queue_arn, {self.attribute: self.before})
         return replace(self, outcome=UndoOutcome.COMMAND_PRINTED, step=None, command=command)
 
@@ -152,11 +152,11 @@ def plan_undos(
     Args:
         writes: The writes of the case.
         snapshot_by_transition_number: The queue's attributes before each write, by the number of
-            the write's transition. An attribute that was not set goes back to its default.
+            the write's transition. An attribute that was not set is set to its default.
         facts: The queue's present facts.
-        view: The case store's records. If the value that Mendq wrote last, for any case, is not the
-            present value, a person has set the present one. It is kept, even if it equals the
-            value of this case.
+        view: The case store's records. If the present value is not the value that Mendq wrote last
+            for any case, a person has set it. It is then kept, even if this case wrote the same
+            value.
     """
     records = view.restrict_to_queue(facts.created_at)
     undos = [
@@ -172,7 +172,7 @@ def list_undo_steps(undos: Iterable[Undo]) -> tuple[AttributeStep, ...]:
 
 
 def list_stopped_steps(undos: Iterable[Undo]) -> tuple[dict[str, str], ...]:
-    """Return the documents of the steps that are undone by stopping them."""
+    """Return the inverse, as JSON, of each step that is undone by stopping it."""
     return tuple(
         {"attribute": undo.attribute, "before": undo.after, "after": undo.before}
         for undo in undos
@@ -209,10 +209,10 @@ def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Fact
 
 
 def _keep_persons_value(undo: Undo, view: CaseStoreView) -> Undo:
-    """Return a plan that keeps the present value if it is not the value that Mendq wrote last.
+    """Return a plan that keeps the present value if a person has set it.
 
-    Then a person has set it. Otherwise return `undo` unchanged. Return it unchanged also if no
-    write by Mendq is on record, or if the attribute has the value from before the case already.
+    A person has set it if it is not the value that Mendq wrote last. Return `undo` unchanged if it
+    is, if no write by Mendq is on record, or if the attribute already has the earlier value.
     """
     last_written_value = view.record_of(undo.attribute).last_written_value
     if undo.outcome is UndoOutcome.ALREADY_UNDONE or last_written_value in (
