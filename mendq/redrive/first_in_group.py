@@ -1,19 +1,19 @@
-"""Tell which message blocked a FIFO group, from the messages of that group in the DLQ.
+"""Find the message that blocked a FIFO group, from the messages of that group in the DLQ.
 
 SQS returns the messages of a group in order. So a message that always fails is the first of its
 group until it moves to the DLQ. It reaches the DLQ together with the messages that SQS returned in
 the same receives, and before them. So the first message of the group in the DLQ is the one that
-failed, if these three conditions hold:
+failed, if these three conditions are met:
 
-1. the messages of the group reached the DLQ together. If they came at different times, the group
-   was blocked more than once, so more than one of them may have failed;
-2. no other group's messages reached it at the same time. A receive may return messages of several
-   groups. If a consumer gives a whole batch back, first messages of other groups move with the one
-   that failed;
-3. all of them came from the source queue. A message that a person sent to the DLQ never blocked the
-   group.
+1. The messages of the group reached the DLQ together. If they came at different times, the group
+   was blocked more than once, so more than one message may have failed.
+2. No messages of another group reached the DLQ at the same time. A receive may return messages of
+   several groups. If a consumer gives a whole batch back, first messages of other groups move
+   together with the message that failed.
+3. All messages of the group came from the source queue. A message that a person sent to the DLQ
+   never blocked the group.
 
-If one of these does not hold, only the consumer's log can tell which message failed.
+If a condition is not met, only the consumer's log can tell which message failed.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
 """
 
@@ -27,19 +27,19 @@ from msgspec import Struct
 from mendq.notifications.text import format_count
 from mendq.redrive.messages import Message
 
-# Messages that come to the DLQ within this time may be of one batch: they become visible at one
-# moment, and SQS moves them at the next receives. Another message that blocks the group comes
-# later, because it must be received maxReceiveCount times first.
+# Messages that reach the DLQ within this time may be of one batch: they become visible at the same
+# moment, and SQS moves them at the next receives. The next message that blocks the group arrives
+# later, because it must first be received maxReceiveCount times.
 LONGEST_ARRIVAL_TIME_OF_BATCH = timedelta(seconds=60)
 
 
 class GroupInDlq(Struct):
-    """A message group in a DLQ: its first message, and when its messages came there.
+    """A message group in a DLQ: its first message, and when its messages arrived.
 
     Attributes:
         first_message_id: The id of the first message.
-        first_arrived_at: The time when the earliest message came to the DLQ.
-        last_arrived_at: The time when the latest message came to the DLQ.
+        first_arrived_at: When the earliest message arrived in the DLQ.
+        last_arrived_at: When the latest message arrived in the DLQ.
         has_messages_of_other_sources: True if a message did not come from the source queue.
         has_messages_of_source: True if a message came from the source queue.
     """
@@ -56,7 +56,7 @@ class GroupInDlq(Struct):
         return cls(message.message_id, message.sent_at, message.sent_at)
 
     def add_message(self, message: Message, *, is_from_source: bool) -> None:
-        """Add a message of the group. In a FIFO DLQ, `sent_at` is the time when it came there."""
+        """Add a message of the group. In a FIFO DLQ, its `sent_at` is the time of its arrival."""
         self.first_arrived_at = min(self.first_arrived_at, message.sent_at)
         self.last_arrived_at = max(self.last_arrived_at, message.sent_at)
         self.has_messages_of_other_sources = (
@@ -65,7 +65,7 @@ class GroupInDlq(Struct):
         self.has_messages_of_source = self.has_messages_of_source or is_from_source
 
     def may_share_batch_with(self, other_group: GroupInDlq) -> bool:
-        """Return True if messages of both groups may have reached the DLQ in one batch."""
+        """Return True if messages of both groups may have arrived in the DLQ in one batch."""
         return (
             self.first_arrived_at <= other_group.last_arrived_at + LONGEST_ARRIVAL_TIME_OF_BATCH
             and other_group.first_arrived_at <= self.last_arrived_at + LONGEST_ARRIVAL_TIME_OF_BATCH
@@ -78,8 +78,8 @@ class UnclearGroup(Struct, frozen=True):
     Attributes:
         group_id: The message group.
         reason: The reason, for operators.
-        can_person_confirm: True if only one thing is unknown: whether this group was blocked, or
-            moved together with a blocked one. If a person knows that it was blocked, the first
+        can_person_confirm: True if the only open question is whether this group was blocked, or
+            moved together with a blocked group. If a person knows that it was blocked, its first
             message is the one that failed.
     """
 
@@ -95,12 +95,13 @@ def find_unclear_groups(
 ) -> list[UnclearGroup]:
     """Return the groups whose first message may not be the one that failed, sorted by group id.
 
-    For condition 2 (see the module), a group is compared only with groups in `compared_group_ids`
-    that have a message of the source: a receive returns messages of one queue.
+    For condition 2 of the module's docstring, a group is compared only with groups in
+    `compared_group_ids` that have a message of the source, because a receive returns messages of
+    one queue.
 
     Args:
         group_by_id: All groups that were seen in the DLQ, by message group id.
-        compared_group_ids: All groups; or, if the person named groups, these groups alone.
+        compared_group_ids: All groups, or only the groups that the operator named.
         sent_group_ids: Groups with messages that would be sent back.
     """
     unclear_groups = list[UnclearGroup]()

@@ -1,7 +1,7 @@
 """Keep only the beginning of long messages, so that a sample of them fits into memory.
 
-Senders choose bodies and attributes, and SQS takes messages of 1 MiB. The names, types and ids of a
-message are short, because SQS limits them.
+Senders choose bodies and attributes, and SQS accepts messages of 1 MiB. Names, types and ids are
+kept whole, because SQS limits them to short texts.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 """
 
@@ -29,8 +29,8 @@ class KeptLength(Struct, frozen=True):
 
     Attributes:
         body_characters: The most characters of the body.
-        attribute_characters: The most characters of an attribute's value, or bytes if it is binary.
-            It also limits the trace header. Mendq's own marks are longer and are kept whole.
+        attribute_characters: The most characters of the trace header and of an attribute's value
+            (bytes, if it is binary). Mendq's own marks are longer and are kept whole.
     """
 
     body_characters: int
@@ -38,13 +38,13 @@ class KeptLength(Struct, frozen=True):
 
 
 class KeptMessage(Struct, frozen=True):
-    """A message without the rest of a long body and of long attributes.
+    """A message with only the beginning of a long body and of long attributes.
 
     Attributes:
-        message: The message. Long parts of it are cut.
+        message: The message, with long parts cut.
         is_body_cut: True if `message` does not have the whole body.
-        digest_by_cut_attribute_name: For each attribute that was cut, a digest of its whole value:
-            two cut values are equal only if their digests are.
+        digest_by_cut_attribute_name: A digest of the whole value of each attribute that was cut.
+            Two cut values are equal only if their digests are equal.
     """
 
     message: Message

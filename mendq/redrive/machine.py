@@ -1,16 +1,16 @@
 """Decide what a redrive does next.
 
-A redrive sends messages of a DLQ back to the queue in which they failed (the source) once the cause
-is fixed. Mendq cannot know in advance that it is fixed. A message that still fails comes back to
-the DLQ and may have done harm on the way. So a redrive sends a few messages, waits until a message
-that fails must be back, and sends more only if they stayed away.
+A redrive sends messages of a DLQ back to the queue in which they failed (the source) after the
+cause was fixed. Mendq cannot know in advance that it is fixed. A message that still fails comes
+back to the DLQ and may have done harm on the way. So a redrive sends a few messages, waits until a
+message that fails must be back, and sends more only if the first ones stayed away.
 
 A redrive is in one of six stages:
 
 - canary: the first few messages go back.
-- second canary: some more go back, because a message came back and too few had gone to judge by.
-- soak: a wait, in which nothing is sent. A message that fails is received `maxReceiveCount` times,
-  and each receive hides it for one visibility timeout. The soak lasts longer than all of that.
+- second canary: some more go back, because a message came back and too few had gone to judge.
+- soak: a wait in which nothing is sent. A message that fails is received `maxReceiveCount` times,
+  and each receive hides it for one visibility timeout. The soak lasts longer than all of these.
 - ramp: more messages go back, a multiple of those that the last stage moved for certain. After each
   ramp comes a soak again.
 - done: no message is left that may go back. The case is verified.
@@ -21,16 +21,17 @@ A redrive is in one of six stages:
 The tick (`mendq.redrive.redrive`) claims the DLQ, reads both queues, and asks `decide` with a
 `RedriveSituation`. It stores the progress of the answer, does its action and asks again, until the
 action is to wait, part of a stage is left for the next tick, or the redrive has ended. This file is
-pure: it calls no AWS, and the clock is a value of the situation.
+pure: it does not call AWS, and the clock is a value of the situation.
 
-The case store holds one item per DLQ: the claim of the run that works on it, the key that signs the
+The case store has one item per DLQ: the claim of the run that works on it, the key that signs the
 marks of messages that went back, and the progress (`RedriveProgress`). Nothing else is kept from
 one tick to the next. The progress is stored
 
-- before the sample: the tick is counted as one without a result, in case its run dies;
-- after the sample: how many messages came back, and then how many of them went to quarantine;
-- before messages are sent: how many are in flight;
-- after they were sent: how many went, and why others did not;
+- before the sample, with the tick counted as one without a result, in case its run dies;
+- after the sample, with the number of messages that came back, and then the number of them that
+  went to quarantine;
+- before messages are sent, with the number in flight;
+- after they were sent, with the number that went, and why others did not;
 - when the stage, a wait or the reason changes.
 
 Rules, each with its reason:
@@ -125,8 +126,7 @@ from mendq.redrive.progress import (
     StageProgress,
 )
 
-# The redrive halts after this many consecutive ticks that moved nothing and had no known reason to
-# wait.
+# The redrive halts after this many consecutive ticks that moved nothing without a known reason.
 MOST_TICKS_WITHOUT_RESULT = 3
 
 # Sentences for operators.
@@ -183,7 +183,7 @@ class Condition(StrEnum):
 
 
 class Action(StrEnum):
-    """The next action of a redrive, which a row of its decision table (`DecisionRow`) names.
+    """The action that a row of the redrive's decision table (`DecisionRow`) names.
 
     The values are the words of docs/redrive-stages.md.
     """
@@ -205,7 +205,7 @@ WAITING_ACTIONS = frozenset({Action.WAIT, Action.WAIT_FOR_OTHERS, Action.WAIT_WI
 
 
 class DecisionRow(NamedTuple):
-    """One row of the table: if the stage is one of `stages` and `condition` holds, do `action`.
+    """One row of the table: if the stage is one of `stages` and `condition` is met, do `action`.
 
     `next_stage` is the stage after the action; None if the stage stays the same. The action
     WAIT_WITH_PATIENCE changes the stage only when patience is over.
@@ -217,7 +217,7 @@ class DecisionRow(NamedTuple):
     action: Action
 
 
-# The first row that matches decides.
+# The decision table. The first row that matches decides.
 DECISION_TABLE = (
     DecisionRow(RUNNING_STAGES, Condition.BLOCKED_FOR_GOOD, Stage.HALTED, Action.HALT),
     DecisionRow(RUNNING_STAGES, Condition.CHANGES_FROZEN, None, Action.WAIT_FOR_OTHERS),
@@ -242,11 +242,11 @@ DECISION_TABLE = (
 
 
 class NoDecisionRowError(Exception):
-    """No row of the table matches: the redrive has ended already, or the table has a gap."""
+    """No row of the table matches: the redrive has already ended, or the table has a gap."""
 
 
 class Decision(NamedTuple):
-    """The result of `decide`: the progress that must be stored first, and the action after that."""
+    """The result of `decide`: store the progress first, then do the action."""
 
     progress: RedriveProgress
     action: Action
@@ -256,7 +256,7 @@ def decide(situation: RedriveSituation) -> Decision:
     """Return the new progress and the action of the first row of `DECISION_TABLE` that matches.
 
     Raises:
-        NoDecisionRowError: The redrive has ended already, or the table has a gap.
+        NoDecisionRowError: The redrive has already ended, or the table has a gap.
     """
     situation = situation.correct_progress_after_crash()
     stage = situation.progress.stage
@@ -281,9 +281,9 @@ class Blocker(Struct, frozen=True):
     is_for_good: bool = False
 
     def __or__(self, other_blocker: Blocker) -> Blocker:
-        """Return the more important blocker: one that is `is_for_good`, otherwise the first.
+        """Return the more important blocker: a lasting one (`is_for_good`), otherwise the first.
 
-        A blocker without a reason counts as none.
+        A blocker without a reason is ignored.
         """
         if not self.reason:
             return other_blocker
@@ -299,16 +299,16 @@ class RedriveSituation(Struct, frozen=True):
         dlq: The DLQ; without attributes if it was deleted, or if one of the queues cannot be read.
         source: The source; without attributes if it was deleted, or if one of the queues cannot be
             read.
-        deletes_per_second: Messages that the source's consumers delete per second; None if
-            CloudWatch does not answer.
-        deletes_since_send: Messages deleted in the source since the last messages went back. None
-            outside a soak, before the first send, or if CloudWatch does not answer.
-        sample: Messages of the DLQ, None until this tick has taken a sample.
+        deletes_per_second: The number of messages that the source's consumers delete per second;
+            None if CloudWatch does not answer.
+        deletes_since_send: The number of messages deleted in the source since the last messages
+            went back. None outside a soak, before the first send, or if CloudWatch does not answer.
+        sample: Messages of the DLQ; None until this tick has taken a sample.
         has_other_move_task_running: True if another message movement task runs on the DLQ.
-        freeze_reason: The reason why all changes are frozen, empty if they are not.
-        blocker: What blocks the redrive. For good, for example: a queue is no longer managed, its
-            tag forbids the redrive, or the cause is back. For now: queues or messages cannot be
-            read, or messages cannot be put into quarantine.
+        freeze_reason: Why all changes are frozen; empty if they are not.
+        blocker: What blocks the redrive. Lasting examples: a queue is no longer managed, its tag
+            forbids the redrive, or the cause is back. Temporary examples: queues or messages cannot
+            be read, or messages cannot be put into quarantine.
     """
 
     progress: RedriveProgress
@@ -330,22 +330,22 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def waiting_message_count(self) -> int:
-        """Number of messages in the DLQ: visible, in flight or delayed."""
+        """The number of messages in the DLQ: visible, in flight or delayed."""
         delayed_count = self.dlq.attributes.get("ApproximateNumberOfMessagesDelayed", "0")
         return self.dlq.visible + self.dlq.in_flight + int(delayed_count)
 
     @property
     def returned_message_count(self) -> int:
-        """Number of messages that this redrive sent back and that failed again."""
+        """The number of messages that this redrive sent back and that failed again."""
         return self.progress.returned + self.sample_or_empty.unquarantined_count
 
     @property
     def unseen_message_count(self) -> int:
-        """Number of messages that came to the DLQ since the stage began and are not in the sample.
+        """The number of messages that reached the DLQ since the stage began, but not the sample.
 
         In a FIFO queue, SQS returns only the first messages of a group until these are deleted. In
-        a standard queue, the sample may be too short. The number is 0 if the redrive is not in a
-        soak whose time is over, if there is no sample, or if a standard queue's sample is complete.
+        a standard queue, the sample may be too short. The number is 0 if the soak is not over, if
+        there is no sample, or if a standard queue's sample is complete.
         """
         sample = self.sample
         if sample is None or not self.is_soak_over:
@@ -359,14 +359,14 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def expected_message_count(self) -> int:
-        """Number of messages in the DLQ, without those that went to quarantine at this tick."""
+        """The number of messages in the DLQ, without those that went to quarantine at this tick."""
         return max(0, self.waiting_message_count - self.sample_or_empty.quarantined_count)
 
     @property
     def sendable_message_count(self) -> int:
         """The most messages that could still be sent back.
 
-        Messages that the sample does not contain, such as those in flight, count as sendable.
+        Messages that are not in the sample, such as those in flight, count as sendable.
         """
         sample = self.sample_or_empty
         seen_message_count = sample.message_count - sample.quarantined_count
@@ -394,7 +394,7 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def is_everything_known(self) -> bool:
-        """True if the DLQ has no message left to send and the last soak is over."""
+        """True if the DLQ has no message left to send and the soak is over."""
         return self.sample is not None and self.is_soak_over and not self.sendable_message_count
 
     @property
@@ -407,9 +407,9 @@ class RedriveSituation(Struct, frozen=True):
         """The most messages that the mover may send at this tick.
 
         The first canary is sent as a whole. After it, the number is the rate times the time since
-        the last send. It is at least `least_per_tick` for each tick of that time (rounded). It is
-        at most what the rate, `least_per_tick` and `mover_per_tick` allow in one tick, and at most
-        what the stage has left.
+        the last send, but at least `least_per_tick` for each tick in that time (rounded). It is at
+        most the number that the rate, `least_per_tick` and `mover_per_tick` allow in one tick, and
+        at most the number that the stage has left.
         """
         progress = self.progress
         if progress.stage is Stage.CANARY:
@@ -437,8 +437,8 @@ class RedriveSituation(Struct, frozen=True):
     def correct_progress_after_crash(self) -> RedriveSituation:
         """Return the situation, corrected if the last run died while it was sending (rule 3).
 
-        The messages that were in flight then count as moved, but unsure. The tick of that run
-        counts as one without a result.
+        The messages that were in flight count as moved, but unsure. The dead run's tick counts as
+        one without a result.
         """
         current_stage = self.progress.current
         in_flight_message_count = current_stage.in_flight
@@ -484,9 +484,9 @@ def had_ticks_without_result(situation: RedriveSituation) -> bool:
 
 
 def has_no_sample_yet(situation: RedriveSituation) -> bool:
-    """Return True if no sample was taken at this tick, nothing prevents one, and one is needed.
+    """Return True if this tick must take a sample and has not done so yet.
 
-    During a soak none is needed (rule 4).
+    No sample is taken during a soak (rule 4), or if something blocks the redrive.
     """
     is_in_soak = situation.progress.stage is Stage.SOAK and not situation.is_soak_over
     return situation.sample is None and not situation.blocker.reason and not is_in_soak
@@ -495,13 +495,13 @@ def has_no_sample_yet(situation: RedriveSituation) -> bool:
 def has_too_many_returned_messages(situation: RedriveSituation) -> bool:
     """Return True if so many messages came back or newly died that the redrive must halt.
 
-    Rule 10 says which messages count, and rule 12 how many are too many.
+    Rule 10 says which messages count, and rule 12 says how many are too many.
     """
     returned_message_count = situation.returned_message_count
     if returned_message_count + situation.unseen_message_count >= situation.halt_threshold:
         return True
-    # If consumers drop the mark, every message that was sent back and did not come back with its
-    # mark may be among the newly dead.
+    # If consumers drop the mark, any message that was sent back and did not come back with its mark
+    # may be among the newly dead.
     unreturned_message_count = situation.progress.moved - returned_message_count
     return situation.sample_or_empty.newly_dead_count >= min(
         situation.bounds.halt_returned, max(1, unreturned_message_count)
@@ -509,7 +509,7 @@ def has_too_many_returned_messages(situation: RedriveSituation) -> bool:
 
 
 def is_blocked_for_now(situation: RedriveSituation) -> bool:
-    """Return True if something blocks the redrive. A block for good matches an earlier row."""
+    """Return True if something blocks the redrive. A lasting blocker matches an earlier row."""
     return bool(situation.blocker.reason)
 
 
@@ -525,10 +525,10 @@ def are_sends_refused_for_long(situation: RedriveSituation) -> bool:
 
 
 def is_stage_over(situation: RedriveSituation) -> bool:
-    """Return True if all messages of the stage were sent, or some were and its time is over.
+    """Return True if all messages of the stage were sent, or if some were and its time is over.
 
-    A stage that has moved nothing proves nothing, so time does not end it. Time also does not end
-    a stage while SQS refuses its messages: `are_sends_refused_for_long` ends that wait.
+    Time does not end a stage that has moved nothing, because it proves nothing. Time also does not
+    end a stage while SQS refuses its messages: `are_sends_refused_for_long` ends that wait.
     """
     current_stage = situation.progress.current
     if current_stage.remaining_message_count == 0:
@@ -548,10 +548,9 @@ def is_soak_not_over(situation: RedriveSituation) -> bool:
 def is_source_unread(situation: RedriveSituation) -> bool:
     """Return True if consumers may not have handled all messages of the stage yet.
 
-    This is the case if the source has visible messages, and if fewer messages were deleted there
-    since the last send than the number to handle: `stood`, less the messages that came back. If
-    CloudWatch does not answer, the number of deletes counts as 0. False if the stage has moved no
-    message.
+    This is so if the stage has moved messages, the source has visible messages, and fewer messages
+    were deleted there since the last send than had to be handled: `stood` minus the messages that
+    came back. If CloudWatch does not answer, the number of deletes counts as 0.
     """
     progress = situation.progress
     if not progress.current.moved or not situation.source.visible:
@@ -560,10 +559,11 @@ def is_source_unread(situation: RedriveSituation) -> bool:
 
 
 def are_too_few_to_judge(situation: RedriveSituation) -> bool:
-    """Return True if those that came back are too many for so few that have gone (rule 12).
+    """Return True if too few messages have gone to judge the share that came back (rule 12).
 
-    The redrive has not halted for them, because a second canary may still show that they are few.
-    False if no message has gone for certain: then the next stage has a canary's size (rule 5).
+    The share is too high, but the redrive has not halted, because a second canary may show that it
+    is lower. Return False if no message has gone for certain: then the next stage has a canary's
+    size (rule 5).
     """
     moved_message_count = situation.progress.moved
     returned_message_count = situation.returned_message_count + situation.unseen_message_count
@@ -577,10 +577,7 @@ def has_no_deletes(situation: RedriveSituation) -> bool:
 
 
 def has_no_message_due(situation: RedriveSituation) -> bool:
-    """Return True if no message may be sent at this tick.
-
-    Either the rate allows none in the time since the last send, or the stage has none left.
-    """
+    """Return True if no message may be sent at this tick, by the rate or the stage's size."""
     return situation.most_messages_to_send == 0
 
 
@@ -629,17 +626,17 @@ def wait_for_others(situation: RedriveSituation, decision_row: DecisionRow) -> R
 def count_tick_without_result(situation: RedriveSituation, _: DecisionRow) -> RedriveProgress:
     """Return the progress with this tick counted as one without a result.
 
-    After the sample, `count_quarantine` subtracts the tick again. If the run dies before that, the
-    tick stays counted.
+    After the sample, `count_quarantine` subtracts it again. So the tick stays counted if its run
+    dies before that.
     """
     progress = situation.progress
     return progress.change_waits(fruitless=progress.waits.fruitless + 1)
 
 
 def wait_with_patience(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
-    """Return the progress with this wait, or halt the redrive if patience is over.
+    """Return the progress with this wait, or the halted progress if patience is over.
 
-    A wait has a known reason. So the count of ticks without a result is set to 0.
+    The wait has a known reason, so the count of ticks without a result is set to 0.
     """
     redrive_waits = situation.progress.waits
     if decision_row.condition is Condition.BLOCKED_FOR_NOW:
@@ -657,9 +654,9 @@ def wait_with_patience(situation: RedriveSituation, decision_row: DecisionRow) -
 def begin_soak(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the progress at the start of the soak, with the time at which the soak ends.
 
-    A message that fails must be back in the DLQ by then. The soak covers all receives of such a
-    message, the queue's delay, and the time that consumers need for the messages that are in the
-    source now.
+    A message that fails must be back in the DLQ by then. So the soak covers all receives of such a
+    message, the queue's delay, and the time that consumers need for the messages that are now in
+    the source.
     """
     source = situation.source
     deletes_per_second = situation.deletes_per_second
@@ -679,7 +676,8 @@ def begin_soak(situation: RedriveSituation, decision_row: DecisionRow) -> Redriv
 def explain_wait(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the progress with the row's condition as the reason for operators.
 
-    Nothing blocks the redrive now, so a wait for that is over. In a soak no sample ends it.
+    Nothing blocks the redrive in this row, so end the wait `blocked_since`. During a soak, no
+    sample would end it.
     """
     progress = situation.progress.change_waits(blocked_since=None)
     return replace(progress, because=explain_condition(decision_row.condition, situation))
@@ -693,9 +691,8 @@ def finish_redrive(situation: RedriveSituation, decision_row: DecisionRow) -> Re
 def begin_stage(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the progress at the start of the next stage (rule 5).
 
-    The size of the stage is a multiple of the number of messages that the last stage certainly
-    moved. If it moved none, the size is that of a canary. A second canary has a size of its own
-    (rule 12).
+    The stage's size is a multiple of the number of messages that the last stage certainly moved, or
+    a canary's size if it moved none. A second canary has a size of its own (rule 12).
     """
     last_stage = situation.progress.current
     bounds = situation.bounds
@@ -740,7 +737,7 @@ CHANGE_BY_ACTION: Mapping[Action, Callable[[RedriveSituation, DecisionRow], Redr
 def enter_next_stage(
     decision_row: DecisionRow, situation: RedriveSituation, reason: str = ""
 ) -> RedriveProgress:
-    """Return the progress in the row's next stage; in the same stage if the row names none."""
+    """Return the progress in the row's next stage, or in the same stage if the row names none."""
     progress = situation.progress
     return progress.enter_stage(decision_row.next_stage or progress.stage, situation.now, reason)
 
@@ -826,7 +823,7 @@ def describe_result(situation: RedriveSituation) -> str:
 def describe_staying_messages(situation: RedriveSituation) -> str:
     """Return a text that says how many messages cannot go back, and in which queues they failed.
 
-    Empty if all messages in the sample can go back.
+    Return an empty text if all messages in the sample can go back.
     """
     message_count_by_origin = Counter[str]()
     for message in situation.sample_or_empty.staying_messages:

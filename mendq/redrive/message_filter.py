@@ -1,13 +1,14 @@
 """Filter DLQ messages by a JMESPath expression: a message matches only if the result is `true`.
 
-In JMESPath itself, `body.type != 'order'` is true for a message without a type. Here, a comparison
-with a missing operand, or with one of another type, is unknown (null), and so is its negation, as
-in SQL. Types are compared at every level. Otherwise `[true]` would match `[1]`, because `True == 1`
-in Python. A filter that matches too much would redrive or delete the wrong messages.
+A filter that matches too much would redrive or delete the wrong messages, so the rules are stricter
+than JMESPath's. In JMESPath, `body.type != 'order'` is true for a message without a type. Here, a
+comparison is unknown (null) if an operand is missing or has another type, and so is its negation,
+as in SQL. Types are compared at every level. Otherwise `[true]` would match `[1]`, because
+`True == 1` in Python.
 
-A text is called unreadable if it would be JSON, but has NaN, Infinity or too large a number, or is
-nested too deep. Mendq cannot know which value a consumer reads there, so a filter that uses a value
-inside such a text does not match.
+A text is called unreadable if it is JSON except that it has NaN, Infinity or too large a number, or
+is nested too deep. Mendq cannot know which value a consumer reads there, so a filter that uses a
+value inside such a text does not match.
 https://jmespath.org/specification.html
 https://www.rfc-editor.org/rfc/rfc8259#section-6
 """
@@ -40,8 +41,7 @@ from mendq.redrive.messages import (
 
 # The most characters of an expression.
 LONGEST_EXPRESSION_CHARACTERS = 4_000
-# The most copies of a message's values that an expression may make, so that each message is
-# filtered quickly.
+# The most copies of a message's values that an expression may make. The limit keeps filtering fast.
 MAXIMUM_VALUE_COPIES = 1_000
 # The most levels of an expression.
 MOST_EXPRESSION_LEVELS = 100
@@ -63,10 +63,10 @@ _TYPE_NAME_BY_TYPE |= {dict: "object", list: "array", type(None): "null"}
 # https://www.rfc-editor.org/rfc/rfc8259#section-6
 _JSON_NUMBER_PATTERN = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_WHITESPACE = " \t\n\r"
-# Levels of an object that its shape shows.
+# How many levels of an object its shape shows.
 _DEFAULT_SHAPE_LEVELS = 2
-# Types of nodes whose first child works on the message, and whose other children work on the result
-# of the child before.
+# Types of nodes whose first child works on the node's input, and whose other children work on the
+# result of the child before.
 _PATH_NODE_TYPES = ("subexpression", "index_expression")
 _CHAIN_NODE_TYPES = (
     *_PATH_NODE_TYPES,
@@ -90,11 +90,11 @@ ExpressionNode = Mapping[str, Any]
 
 
 class FilterUnreadable(Exception):
-    """A text cannot be read as a filter. The exception's text has the reason, for the operator."""
+    """A text is not a valid filter. The exception's text tells the operator why."""
 
 
 class UnreadableJson(Struct, frozen=True):
-    """A text that looks like JSON and cannot be read, with the reason."""
+    """A text that looks like JSON but cannot be read, with the reason."""
 
     reason: str
 
@@ -103,7 +103,7 @@ _TYPE_NAME_BY_TYPE[UnreadableJson] = SHAPE_OF_UNREADABLE_JSON
 
 
 class _FilterUnevaluable(ValueError):
-    """The filter cannot be evaluated for a message. The text contains no part of the message."""
+    """The filter cannot be evaluated for a message. The error's text has no part of the message."""
 
 
 class FilterResult(NamedTuple):
@@ -111,8 +111,8 @@ class FilterResult(NamedTuple):
 
     Attributes:
         matches: True if the filter matches.
-        value_by_path: The message's values by the paths in the filter, such as `body.type`. None
-            for a missing value. No paths if one of them could not be evaluated.
+        value_by_path: The message's value for each path in the filter, such as `body.type`; None
+            for a missing value. Empty if a path could not be evaluated.
         error: The reason why the filter could not be evaluated; empty if it could.
     """
 
@@ -126,7 +126,7 @@ class MessageFilter(Struct, frozen=True):
 
     Attributes:
         tree: The parsed expression; None for a filter that matches every message.
-        node_by_path_text: The paths into the message that the expression uses, by their text such
+        node_by_path_text: The paths into the message that the expression uses, by their text, such
             as `body.type`.
         expression: The text of the expression; empty for a filter that matches every message.
     """
@@ -136,7 +136,7 @@ class MessageFilter(Struct, frozen=True):
     expression: str = ""
 
     def narrow(self, condition: str) -> str:
-        """Return an expression that matches the filter's messages if `condition` is true for them.
+        """Return an expression that matches only the filter's messages that also meet `condition`.
 
         `condition` is an expression of comparisons that are joined by `&&`.
         """
@@ -145,12 +145,12 @@ class MessageFilter(Struct, frozen=True):
     def match_message(
         self, message: Message, now: datetime, document: Mapping[str, Any] | None = None
     ) -> FilterResult:
-        """Apply the filter to a message. Raises no error, whatever the message contains.
+        """Return the result of the filter for a message. Never raise an error.
 
         Args:
             message: The message.
             now: The present time, from which the message's age is calculated.
-            document: The result of `make_document` for the message, if the caller has it already.
+            document: The result of `make_document` for the message, if the caller already has it.
         """
         if self.tree is None:
             return FilterResult(matches=True)
@@ -172,9 +172,9 @@ class MessageFilter(Struct, frozen=True):
 
 
 def _describe_evaluation_error(error: Exception) -> str:
-    """Return a text: the function that failed, and the type of its argument or of the error.
+    """Return the function that failed, and the type of its argument or of the error.
 
-    The error's own text may contain a part of the message's body, which is never shown.
+    The error's own text is not used, because it may contain a part of the message's body.
     """
     if isinstance(error, OverflowError):
         return "it calculates with a number beyond 1.8e308"
@@ -237,7 +237,7 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
     def _func_contains(self, container: Any, searched_value: Any) -> bool | None:
         """Return True if `container` has `searched_value`, None if that is unknown, else False.
 
-        Raises TypeError if only `container` is a text.
+        Raise TypeError if `container` is a text and `searched_value` is not.
         """
         if isinstance(container, str):
             return searched_value in container
@@ -247,7 +247,7 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
     def _func_to_number(self, value: Any) -> Any:
         """Return the JSON number in a text, or a number unchanged; else None.
 
-        JMESPath's own function also reads `inf`, `nan` and `1_000`, because Python does.
+        JMESPath's own function also accepts `inf`, `nan` and `1_000`, like Python.
         """
         if isinstance(value, str):
             value = parse_json(value) if _JSON_NUMBER_PATTERN.fullmatch(value) else None
@@ -257,7 +257,7 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
     def _func_to_string(self, value: Any) -> str:
         """Return a text unchanged, and any other value as JSON.
 
-        Raises TypeError for a value that JSON does not have, such as bytes.
+        Raise TypeError for a value that JSON does not have, such as bytes.
         """
         if isinstance(value, str):
             return value
@@ -266,7 +266,7 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
     def call_function(self, name: str, arguments: Sequence[Any]) -> Any:
         """Call a function of JMESPath by name and return its result.
 
-        Raise _FilterUnevaluable if the result is NaN, or too large for a double (above 1.8e308).
+        Raise _FilterUnevaluable if the result is NaN, or beyond 1.8e308, the largest double.
         """
         result = super().call_function(name, arguments)
         if isinstance(result, float) and not isfinite(result):
@@ -298,7 +298,7 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
         return member
 
     def visit_multi_select_list(self, node: ExpressionNode, value: Any) -> list[Any] | None:
-        """Return the members, or None (unknown) if one is missing: null must not equal null."""
+        """Return the members; None (unknown) if one is missing: null must not equal null."""
         members = [self.visit(child, value) for child in node["children"]]
         return None if any(member is None for member in members) else members
 
@@ -324,8 +324,7 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
     ) -> bool | None:
         """Evaluate `&&` or `||`. Return None if the result is unknown.
 
-        If one side is `deciding_truth_value`, it is the result. It is False for `&&` and True for
-        `||`.
+        If one side is `deciding_truth_value` (False for `&&`, True for `||`), that is the result.
         """
         left_node, right_node = node["children"]
         left_truth_value = self.visit(left_node, value)
@@ -367,11 +366,11 @@ def _get_json_type(value: Any) -> type | None:
 
 
 def are_values_equal(left: Any, right: Any) -> bool | None:
-    """Return True if two JSON values are equal, False if not, None if that is unknown.
+    """Return True if two JSON values are equal, False if they are not, None if that is unknown.
 
-    It is unknown if their types differ, or if JSON does not have the type, such as bytes. The
-    members of arrays and objects are compared in the same way. `true` and `1` are of different
-    types, `1` and `1.0` are equal. Inside an array or an object, `null` equals `null`.
+    It is unknown if their types differ, or if JSON does not have the type, such as bytes. `true`
+    and `1` have different types; `1` and `1.0` are equal; `null` equals `null`. The members of
+    arrays and objects are compared in the same way.
     """
     if left is None and right is None:
         return True
@@ -430,10 +429,10 @@ def _require_limited_depth(
 
 
 def _count_value_copies(node: ExpressionNode) -> int:
-    """Return how many copies of its input the result of a node may contain at most.
+    """Return the most copies of its input that the result of a node may contain.
 
-    The result of `[@, @] | [@, @]` contains the input four times. With twenty more such parts, an
-    evaluation would take minutes and gigabytes.
+    For example, the result of `[@, @] | [@, @]` contains the input four times. With twenty more
+    such parts, an evaluation would take minutes and gigabytes.
     """
     if node["type"] == "literal":
         return 0
@@ -441,7 +440,7 @@ def _count_value_copies(node: ExpressionNode) -> int:
         _count_value_copies(child) for child in node["children"] if isinstance(child, dict)
     ]
     if node["type"] in _CHAIN_NODE_TYPES:
-        # Every part works on the result of the part before it, so the numbers multiply.
+        # Each part works on the result of the part before it, so the numbers multiply.
         return prod(max(1, copy_count) for copy_count in copy_counts)
     if node["type"] == "function_expression" and node["value"] == "to_string":
         # to_string puts a backslash before each quote and backslash, so a call may double a text.
@@ -471,9 +470,9 @@ def _find_paths(node: ExpressionNode) -> list[ExpressionNode]:
 
     A path ends before its first projection: `body.items[*].type` gives `body.items`.
 
-    Raise FilterUnreadable if a path does not begin with one of DOCUMENT_FIELD_NAMES, if the filter
-    calls an unknown function, calls `exists` or `shape` with another number of arguments than one,
-    or compares with null.
+    Raise FilterUnreadable if a path does not begin with one of DOCUMENT_FIELD_NAMES, or if the
+    filter calls an unknown function, calls `exists` or `shape` without exactly one argument, or
+    compares with null.
     """
     node_type = node["type"]
     children = node["children"]
@@ -513,7 +512,7 @@ def _format_path(path: ExpressionNode) -> str:
 
 
 def format_field_name(name: str) -> str:
-    """Return a name as it is written in an expression: in double quotes if needed."""
+    """Return a name as an expression contains it: in double quotes if needed."""
     return name if name.isascii() and name.isidentifier() else json.dumps(name)
 
 
@@ -557,8 +556,8 @@ def make_shape(
 ) -> Any:
     """Return a dict with the names in an object and the types of their values.
 
-    A text that contains a JSON object with members counts as that object. For any other value, and
-    for an object deeper than `levels` levels, return the name of its type, such as `number`.
+    A text that contains a JSON object with members counts as that object. A value that is not an
+    object, or is deeper than `levels` levels, is shown as the name of its type, such as `number`.
 
     Args:
         value: The value.
@@ -580,7 +579,7 @@ def make_shape(
 
 
 def may_be_json_object(text: str) -> bool:
-    """Return False if the text cannot be a JSON object, without parsing it."""
+    """Return False if the text cannot be a JSON object. The text is not parsed."""
     return text.lstrip(_JSON_WHITESPACE)[:1] == "{"
 
 
@@ -595,7 +594,7 @@ def make_document(message: Message, now: datetime) -> dict[str, Any]:
         name: _read_attribute_value(attribute) for name, attribute in message.attributes.items()
     }
     if quarantine_mark:
-        # The quarantine's mark replaces the redrive's and keeps its values.
+        # The quarantine's mark replaced the redrive's mark and kept its values.
         redrive_mark_fields = {
             "source": quarantine_mark.source,
             "redrive_count": quarantine_mark.redrive_count,
@@ -640,7 +639,7 @@ def parse_json(text: str) -> Any:
 
     Return `UnreadableJson` if different consumers may read different values: only some parsers
     accept NaN and Infinity, and `1e999` becomes Infinity in most languages. Return it also if the
-    JSON is nested too deep, or has a whole number of more than 4,300 digits.
+    JSON is nested too deep, or has an integer of more than 4,300 digits.
     """
     json_refusal_reasons = list[str]()
 
@@ -659,7 +658,7 @@ def parse_json(text: str) -> Any:
         return None
     except RecursionError:
         return UnreadableJson("is nested too deep")
-    except ValueError:  # Python reads whole numbers of 4,300 digits at most
+    except ValueError:  # Python reads integers of at most 4,300 digits
         return UnreadableJson("holds a number of too many digits")
     return UnreadableJson(json_refusal_reasons[0]) if json_refusal_reasons else value
 

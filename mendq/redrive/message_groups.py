@@ -1,15 +1,15 @@
 """Sort a sample of DLQ messages into groups, with a filter for each group that can have one.
 
 The filter of a group is tried on the sample. The group keeps it only if it matches all messages of
-the group and no other message. Groups and outlines show the names and types in a body. They show no
-part of its content, unless the operator asks for it.
+the group and no other message. Groups and outlines show the names and types in a body. They show
+its content only if the operator asks for it.
 
-Senders choose bodies and attributes, and SQS takes messages of 1 MiB. So memory and time are
-bounded:
+Senders choose bodies and attributes, and SQS accepts messages of 1 MiB. So memory and time are
+limited:
 
-1. Each body is parsed once, when its message arrives. Only its outline, its label and its first
-   16,384 characters are kept, and of each attribute the first 1,024 characters with a digest.
-2. An object with more than 400 names is not looked at further. All such bodies are one group, which
+1. Each body is parsed once, when its message arrives. Mendq keeps its outline, its label and its
+   first 16,384 characters, and the first 1,024 characters of each attribute with a digest.
+2. An object with more than 400 names is not examined further. All such bodies are one group, which
    has no filter.
 3. A filter by a text is not shown if it might match the part that was cut from another message.
 4. A group by an attribute's value that was cut has no filter.
@@ -55,21 +55,22 @@ from mendq.redrive.messages import (
 
 # How much of each message is kept.
 KEPT_LENGTH = KeptLength(body_characters=16_384, attribute_characters=1_024)
-# A body with more names than this, on the levels that a shape shows, gets no shape and no filter.
-# The filter would be too long in any case.
+# A body with more names than this on the levels that a shape shows gets no shape and no filter. Its
+# filter would be too long in any case.
 MOST_SHAPE_NAMES = 400
 # At most this many groups are shown for each way of grouping.
 MAXIMUM_GROUPS_PER_GROUPING_WAY = 5
-# An attribute with more different values than this identifies messages and does not form groups.
+# An attribute with more different values than this does not form a group for each value, because it
+# identifies single messages.
 _MOST_DISTINCT_ATTRIBUTE_VALUES = 10
-# Only this many characters of a text are used.
+# The most characters of a text that are used for a group's name and filter.
 _MAXIMUM_EXAMINED_TEXT_CHARACTERS = 120
 # Only this many characters of a shape are shown.
 _MOST_SHAPE_CHARACTERS = 400
 # The ways in which messages are grouped, in the order in which they are shown.
 GROUPING_WAYS = ("body", "error", "attribute", "source", "message group", "receive count")
-# An attribute with such a name says why the message failed: Lambda's ErrorMessage, EventBridge's
-# ERROR_CODE and EXHAUSTED_RETRY_CONDITION, frameworks' x-exception-message and the like.
+# Names of attributes that say why a message failed, such as Lambda's ErrorMessage, EventBridge's
+# ERROR_CODE and EXHAUSTED_RETRY_CONDITION, or x-exception-message of frameworks.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
 ERROR_NAME_PATTERN = re.compile("error|exception|exhausted|failure|reason", re.IGNORECASE)
@@ -123,7 +124,7 @@ class SampledMessage(Struct, frozen=True):
 
     @classmethod
     def create(cls, message: Message, *, should_group_by_text: bool) -> SampledMessage:
-        """Parse the body once, and keep what the groups need of it.
+        """Return the sampled message. Its body is parsed here, and not again for the groups.
 
         `should_group_by_text` is True to label a body that is not JSON by its text.
         """
@@ -138,7 +139,7 @@ class SampledMessage(Struct, frozen=True):
 def group_messages(
     messages: Iterable[Message], now: datetime, *, should_group_by_text: bool = False
 ) -> list[MessageGroup]:
-    """Return the groups of whole messages, as `group_sample` does."""
+    """Return the largest groups of messages that were not cut. See `group_sample`."""
     sample = [
         SampledMessage.create(message, should_group_by_text=should_group_by_text)
         for message in messages
@@ -147,10 +148,10 @@ def group_messages(
 
 
 def group_sample(sample: Sequence[SampledMessage], now: datetime) -> list[MessageGroup]:
-    """Return the largest groups of messages, at most MAXIMUM_GROUPS_PER_GROUPING_WAY for each way
-    of grouping.
+    """Return the largest groups of messages, in the order of GROUPING_WAYS.
 
-    `now` is the present time, from which filters calculate a message's age.
+    Each way of grouping has at most MAXIMUM_GROUPS_PER_GROUPING_WAY groups. `now` is the present
+    time, from which filters calculate a message's age.
     """
     documents = [_make_kept_document(sampled, now) for sampled in sample]
     value_count_by_name = _count_attribute_values(sample, documents)
@@ -199,8 +200,8 @@ def _find_exact_filters(
 ) -> set[int]:
     """Return the indexes of the groups whose filter selects all their messages and no others.
 
-    Only messages of the sample count. A group whose filter cannot be parsed is left out. What is
-    kept of each message is parsed once for all groups.
+    The filters are tried on the messages of the sample, and each message is parsed once for all
+    groups. A group whose filter cannot be parsed is left out.
     """
     filter_by_group_index = dict[int, MessageFilter]()
     message_ids_by_group_index = list[set[str]]()
@@ -218,7 +219,7 @@ def _find_exact_filters(
                 is_match = group_filter.match_message(message, now, document).matches
                 is_exact = is_match is is_in_group
             elif is_in_group:
-                # The filter was made from the part that is kept, or from the whole body's shape.
+                # The filter was made from the kept part, or from the shape of the whole body.
                 is_exact = True
             else:
                 is_exact = not _may_match_cut_message(group, group_filter, sampled.kept, now)
@@ -239,8 +240,9 @@ def _may_match_cut_message(
 ) -> bool:
     """Return True if the filter of another group may match a message that was cut.
 
-    A filter by shape matches no other shape. A filter by text may find its parts in what was cut.
-    So it is tried on the beginning of the text, followed by the text that the filter is made of.
+    A filter by shape matches no other shape. But the part that was cut may contain the parts of a
+    filter by text. So the filter is tried on the kept beginning, followed by the text from which
+    the filter was made.
     """
     if group.where.startswith(f"{SHAPE_FUNCTION_NAME}("):
         return False
@@ -280,14 +282,14 @@ class _TextParser:
         return self._value_by_text[text]
 
     def count_names(self, value: Any) -> int:
-        """Return the number of names in an object, or in the object in a text. Else 0."""
+        """Return the number of names in an object, or in the JSON object in a text; else 0."""
         if isinstance(value, str) and may_be_json_object(value):
             value = self.parse(value)
         return len(value) if isinstance(value, dict) else 0
 
 
 def _make_bounded_shape(body_value: Any) -> Any:
-    """Return the shape of a body's value. None if it has more than MOST_SHAPE_NAMES names."""
+    """Return the shape of a body's value; None if it has more than MOST_SHAPE_NAMES names."""
     text_parser = _TextParser()
     name_count = text_parser.count_names(body_value)
     body_object = text_parser.parse(body_value) if isinstance(body_value, str) else body_value
@@ -301,8 +303,8 @@ def _make_bounded_shape(body_value: Any) -> Any:
 def describe_body_outline(body: str) -> str:
     """Return a body without its values: the keys and types of JSON, or the form of a text.
 
-    JSON with a value that Mendq cannot read, such as NaN, or with too many names gets a fixed
-    sentence.
+    The outline is a fixed sentence for JSON that has too many names, or a value that Mendq cannot
+    read, such as NaN.
     """
     return _describe_outline(_make_bounded_shape(parse_json(body)), body)
 
@@ -349,9 +351,9 @@ def _list_other_labels(
 def _make_body_label(body_shape: Any, body: str, *, should_group_by_text: bool) -> GroupLabel:
     """Return the label of a message's group by the shape of its body.
 
-    With `should_group_by_text`, a body that is not JSON is grouped by its text. A label is short,
-    because it is kept for each message: a shape whose filter would be too long is told from others
-    by its first names, and by a digest in place of the filter, which is no filter.
+    With `should_group_by_text`, a body that is not JSON is grouped by its text. Labels must be
+    short, because each message keeps one. So if the shape's filter would be too long, the label has
+    the shape's first names, and a digest in place of the filter.
     """
     if body_shape == SHAPE_OF_BODY_WITHOUT_JSON and should_group_by_text:
         return "body", *_find_text_pattern(body, "body_text")
@@ -368,25 +370,25 @@ def _make_body_label(body_shape: Any, body: str, *, should_group_by_text: bool) 
 
 
 def _shorten_filter(filter_text: str) -> str:
-    """Return the filter; if it is too long to be used, a digest of it, which is no filter."""
+    """Return the filter, or a digest that is not a filter if the filter is too long to be used."""
     if len(filter_text) <= LONGEST_EXPRESSION_CHARACTERS:
         return filter_text
     return _make_filter_substitute(sha256(filter_text.encode()).hexdigest())
 
 
 def _make_filter_substitute(digest: str) -> str:
-    """Return a text that tells groups apart that can have no filter. It cannot be parsed as one."""
+    """Return a text that distinguishes groups without a filter. It cannot be parsed as a filter."""
     return f"too long: {digest}"
 
 
 def _make_attribute_label(
     name: str, attribute: Any, *, digest_of_cut_value: str, has_many_values: bool
 ) -> GroupLabel:
-    """Return the label of a message's group by one attribute, or by the error that it names.
+    """Return the label of a message's group by one attribute, or by the error in the attribute.
 
     Args:
         name: The attribute's name.
-        attribute: Its value, or the beginning of it.
+        attribute: The attribute's value, or the beginning of a long value.
         digest_of_cut_value: The digest of the whole value if it was cut; otherwise empty.
         has_many_values: True if the attribute has too many values to show a group for each.
     """
@@ -406,8 +408,8 @@ def _find_text_pattern(text: str, text_path: str) -> tuple[str, str]:
     """Return the first line of a text with `#` for each number or id, and a filter for such texts.
 
     `text_path` is the text's JMESPath path. If the text is one short line without numbers and ids,
-    the filter matches only this text. The filter is empty if the line has nothing but numbers, ids
-    and spaces.
+    the filter matches only this text. The filter is empty if the line has only numbers, ids and
+    spaces.
     """
     first_line = text[:_MAXIMUM_EXAMINED_TEXT_CHARACTERS].partition("\n")[0]
     unvarying_parts = _VARYING_PART_PATTERN.split(first_line)

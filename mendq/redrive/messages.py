@@ -14,18 +14,17 @@ from msgspec.structs import replace
 
 from mendq.model.queue import parse_json_object
 
-# Name of the attribute that marks a message which was sent back. Its value is a `RedriveMark` as
-# JSON.
+# The attribute that marks a message which was sent back. Its value is a `RedriveMark` as JSON.
 REDRIVE_MARK_NAME = "mendq.redrive"
-# Name of the attribute that marks a message in quarantine, in place of the one above. Its value is
-# a `QuarantineMark` as JSON.
+# The attribute that marks a message in quarantine and replaces the mark above. Its value is a
+# `QuarantineMark` as JSON.
 QUARANTINE_MARK_NAME = "mendq.quarantined"
-# SQS's maximum of attributes of a message.
+# The most attributes that SQS allows in a message.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 MOST_ATTRIBUTES = 10
 # The count of redrives does not grow beyond this.
 MAXIMUM_COUNTED_REDRIVES = 10**9 - 1
-# The error code of a message if SQS's answer does not say whether the message arrived.
+# Mendq's error code for a message if it is unknown whether SQS accepted it.
 UNANSWERED_ERROR_CODE = "unanswered"
 
 
@@ -48,14 +47,14 @@ class MessageAttribute(Struct, frozen=True):
 class Message(Struct, frozen=True):
     """A message received from a DLQ or a quarantine.
 
-    Senders chose its body, attributes, group id, deduplication id and trace header.
+    Its sender chose the body, attributes, group id, deduplication id and trace header.
 
     Attributes:
-        sent_at: The time when the message was last sent. If SQS itself moves a message to a DLQ, a
-            standard queue keeps this time; in a FIFO queue it is the time of that move.
-        source_arn: The queue in which the message failed. None if SQS does not name one, because
-            the message was sent to the DLQ directly.
-        first_received_at: The time of its first receive; None if SQS does not report it.
+        sent_at: When the message was last sent. SQS keeps this time when it moves a message to a
+            standard DLQ; in a FIFO DLQ it is the time of that move.
+        source_arn: The queue in which the message failed. None if SQS does not name it, because the
+            message was sent to the DLQ directly.
+        first_received_at: When the message was first received; None if SQS does not report it.
     """
 
     message_id: str
@@ -71,10 +70,10 @@ class Message(Struct, frozen=True):
 
     @property
     def redrive_count(self) -> int:
-        """Number of times that the message was sent back: the highest count in its marks.
+        """How often the message was sent back: the highest count in its marks.
 
-        The quarantine's mark keeps the count of the redrive's mark that it replaced. A redrive's
-        mark is ignored if it names another queue than the one in which the message failed.
+        A quarantine's mark has the count of the redrive's mark that it replaced. A redrive's mark
+        is ignored if it does not name the queue in which the message failed.
         """
         redrive_counts_in_marks = [0]
         mark = _read_mark(self, REDRIVE_MARK_NAME, RedriveMark)
@@ -87,9 +86,9 @@ class Message(Struct, frozen=True):
 
     @property
     def failed_queue_arn(self) -> str:
-        """ARN of the queue in which the message failed; empty if unknown.
+        """The ARN of the queue in which the message failed; empty if it is not known.
 
-        SQS names the queue; otherwise the quarantine's mark does.
+        SQS names the queue. If it does not, the quarantine's mark does.
         """
         if self.source_arn:
             return self.source_arn
@@ -98,7 +97,7 @@ class Message(Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """Size in bytes as SQS counts it: body, and the attributes' names, types and values."""
+        """The size as SQS counts it: body, and the attributes' names, types and values."""
         byte_count = len(self.body.encode())
         for name, attribute in self.attributes.items():
             byte_count += len(name.encode())
@@ -107,11 +106,11 @@ class Message(Struct, frozen=True):
         return byte_count
 
     def fits(self, maximum_bytes: int) -> bool:
-        """Return True if a queue with this MaximumMessageSize (bytes) accepts the message."""
+        """Return True if a queue accepts the message. `maximum_bytes` is its MaximumMessageSize."""
         return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= maximum_bytes
 
 
-# Mendq's marks have fewer characters. A longer text was written by another sender.
+# Mendq's marks are shorter than this. A longer text was written by another sender.
 LONGEST_MARK_CHARACTERS = 8_192
 # The reason in a quarantine's mark is cut to this many characters.
 LONGEST_REASON_CHARACTERS = 512
@@ -120,16 +119,16 @@ LONGEST_REASON_CHARACTERS = 512
 class RedriveMark(Struct, frozen=True, omit_defaults=True):
     """The mark of a message that was sent back.
 
-    Any sender can write such a mark, and consumers may copy it to other messages. It counts only
-    with its seal, a keyed digest (HMAC): its maker knew the redrive's key. The key is in the case
-    store, so anyone who may read the case store can make seals too.
+    Any sender can write such a mark, and consumers may copy it to other messages. So Mendq
+    recognizes only a mark with a valid seal: a digest (HMAC) that is made with the redrive's key.
+    The key is in the case store, so anyone who may read the case store can make seals too.
 
     Attributes:
-        source: ARN of the queue that the message was sent back to.
+        source: The ARN of the queue to which the message was sent back.
         redrive: The case or command that sent it back last.
-        redrive_count: The number of times it was sent back.
-        seal: Digest of the source, the redrive and the body, made with the redrive's key.
-        died_in: ARN of the queue in which it failed, empty if that is `source` or is not known.
+        redrive_count: How often it was sent back.
+        seal: The digest of the source, the redrive and the body, made with the redrive's key.
+        died_in: The ARN of the queue in which it failed; empty if that is `source` or unknown.
     """
 
     source: str
@@ -143,10 +142,10 @@ class RedriveMarker(Struct, frozen=True):
     """Marks the messages that one redrive sends back, and recognizes them if they return.
 
     Attributes:
-        source_arn: The queue that the messages go to.
+        source_arn: The queue to which the messages go.
         redrive_id: The case or command that sends them.
-        seal_key: The secret key of the seals (see `RedriveMark`). If the caller does not keep it,
-            marks still count the redrives, but no message is recognized later.
+        seal_key: The secret key of the seals (see `RedriveMark`). Later runs need the same key to
+            recognize the messages; the marks count redrives without it.
     """
 
     source_arn: str
@@ -154,7 +153,7 @@ class RedriveMarker(Struct, frozen=True):
     seal_key: bytes
 
     def mark_redriven(self, message: Message) -> Message:
-        """Return the message with the mark of this redrive, and with its count increased by 1."""
+        """Return the message with the mark of this redrive, in which the count is 1 higher."""
         mark = RedriveMark(
             source=self.source_arn,
             redrive=self.redrive_id,
@@ -167,7 +166,7 @@ class RedriveMarker(Struct, frozen=True):
     def mark_quarantined(
         self, message: Message, reason: str, quarantined_at: datetime, quarantine_seal_key: bytes
     ) -> Message:
-        """Return the message with the quarantine's mark in place of the redrive's.
+        """Return the message with the quarantine's mark in place of the redrive's mark.
 
         `quarantine_seal_key` is the secret key of the quarantine's own seals.
         """
@@ -183,10 +182,10 @@ class RedriveMarker(Struct, frozen=True):
         return _replace_mark(message, QUARANTINE_MARK_NAME, mark)
 
     def recognizes(self, message: Message) -> bool:
-        """Return True if the message has a valid mark of this redrive: it came back.
+        """Return True if the message came back: it has a valid mark of this redrive.
 
-        If SQS names no source, a consumer may have sent the message to the DLQ itself. Such a
-        message counts as one from the source.
+        A message for which SQS names no source counts as one from the source, because a consumer
+        may have sent it to the DLQ.
         """
         mark = _read_mark(message, REDRIVE_MARK_NAME, RedriveMark)
         if mark is None or (message.source_arn or self.source_arn) != self.source_arn:
@@ -204,23 +203,23 @@ class RedriveMarker(Struct, frozen=True):
 class QuarantineMark(Struct, frozen=True, omit_defaults=True):
     """The mark of a message in quarantine.
 
-    Anyone who may send to the quarantine can write such a mark. It counts only with its seal: its
-    maker knew the quarantine's key. The key is in the case store, so anyone who may read the case
-    store can make seals too.
+    Anyone who may send to the quarantine can write such a mark. So a mark is trusted only with a
+    valid seal, which is made with the quarantine's key. The key is in the case store, so anyone who
+    may read the case store can make seals too.
 
     The seal covers the fields below, the body, the message group and all other attributes. It does
-    not cover the deduplication id and unknown fields of the mark, because none of them is sent on.
-    The trace header is sent on, but it is not covered: if a message has none, SQS may store the one
-    of the request with which Mendq sent it.
+    not cover the deduplication id and unknown fields of the mark, because they are not sent on. It
+    does not cover the trace header either, although that is sent on: if a message has none, SQS may
+    store the one of the request with which Mendq sent it.
 
     Attributes:
         why: The reason.
-        at: The time when the message came to quarantine, in ISO 8601.
+        at: When the message was sent to quarantine, in ISO 8601.
         source: The queue in which the message failed. `mendq quarantine return` sends it there.
         case: The case or command that sent it to quarantine.
-        redrive_count: The number of times it was sent back.
-        seal: Digest of the mark, the body, the attributes and the message group, made with the
-            quarantine's key. Empty in marks of versions before the seal.
+        redrive_count: How often it was sent back.
+        seal: The digest of the mark, the body, the attributes and the message group, made with the
+            quarantine's key. Empty in marks by early versions of Mendq.
     """
 
     why: str
@@ -232,7 +231,7 @@ class QuarantineMark(Struct, frozen=True, omit_defaults=True):
 
 
 def read_quarantine_mark(message: Message) -> QuarantineMark | None:
-    """Return the quarantine's mark, None if there is no readable one."""
+    """Return the quarantine's mark; None if there is no readable one."""
     return _read_mark(message, QUARANTINE_MARK_NAME, QuarantineMark)
 
 
@@ -248,7 +247,8 @@ def is_quarantine_mark_sealed(message: Message, quarantine_seal_key: bytes) -> b
 def _make_quarantine_seal(mark: QuarantineMark, message: Message, seal_key: bytes) -> str:
     """Return the seal, an HMAC of mark, body, attributes and group: 32 hexadecimal digits.
 
-    It covers a redrive's mark too, because Mendq seals no message that has one.
+    The attributes include a redrive's mark, if there is one. Mendq removes that mark before it
+    seals, so a seal is not valid for a message that has one.
     """
     sealed_attributes = [
         (name, attribute.data_type, attribute.value_bytes.hex())
@@ -277,7 +277,7 @@ def _remove_marks(message: Message) -> Message:
 
 
 def _replace_mark(message: Message, mark_name: str, mark: RedriveMark | QuarantineMark) -> Message:
-    """Return the message with this mark and no other one."""
+    """Return the message with this mark and no other mark of Mendq."""
     attributes = dict(_remove_marks(message).attributes)
     mark_text = json.dumps(to_builtins(mark), ensure_ascii=True, separators=(",", ":"))
     attributes[mark_name] = MessageAttribute("String", mark_text)
@@ -285,7 +285,7 @@ def _replace_mark(message: Message, mark_name: str, mark: RedriveMark | Quaranti
 
 
 def _read_mark(message: Message, mark_name: str, mark_type: type[MarkType]) -> MarkType | None:
-    """Return the mark in this attribute, None if there is no readable one."""
+    """Return the mark in this attribute; None if there is no readable one."""
     attribute = message.attributes.get(mark_name)
     if attribute is None or not isinstance(attribute.value, str):
         return None
@@ -299,11 +299,11 @@ def _read_mark(message: Message, mark_name: str, mark_type: type[MarkType]) -> M
 
 
 class UnmovedMessage(Struct, frozen=True):
-    """A message that could not be moved, or not be deleted if the work is to delete it.
+    """A message that could not be moved, or could not be deleted by `quarantine drop`.
 
     Attributes:
         message_id: The message's id in the queue that it should have left.
-        code: SQS's error code in its canonical spelling, or a code of Mendq; may be empty.
+        code: SQS's error code in its canonical spelling, or a code of Mendq. It may be empty.
         reason: The reason, for operators.
         is_temporary: True if SQS may accept the message later.
     """
@@ -337,10 +337,10 @@ class MoveResult(Struct, frozen=True):
 
     @property
     def unsure_message_count(self) -> int:
-        """Number of messages for which it is not certain that they moved.
+        """The number of messages that may have moved or not.
 
-        Either SQS did not answer whether it accepted them, or it accepted them and they could not
-        be deleted here.
+        Either it is unknown whether SQS accepted them, or SQS accepted them and they could not be
+        deleted here.
         """
         return self.copied_count + sum(
             unmoved_message.code == UNANSWERED_ERROR_CODE

@@ -1,12 +1,12 @@
-"""Move messages of one queue to another: receive, send, and only then delete.
+"""Move messages from one queue to another: receive, send, and only then delete.
 
 No message is ever lost: a crash between sending and deleting leaves a second copy. The mover
 "holds" the messages that it has received: it extends their visibility timeout, so that no other
 consumer receives them. Messages that it has not moved become visible again when the `with` block
 ends. After a crash, this happens when their visibility timeout is over.
 
-Messages keep all their attributes. A call sends at most ten messages and 1 MiB. In a FIFO queue the
-next message of a group goes only after the one before it has gone.
+Messages keep all their attributes. One call sends at most ten messages and 1 MiB. To a FIFO queue,
+the next message of a group is sent only after the one before it was moved.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html
 """
@@ -49,18 +49,18 @@ if TYPE_CHECKING:
 VISIBILITY_SECONDS = 120
 # The most messages that a caller may hold at once.
 MAXIMUM_HELD_MESSAGES = 5_000
-# SQS's maximum of messages in one ReceiveMessage.
+# The most messages that SQS allows in one ReceiveMessage.
 MOST_MESSAGES_PER_RECEIVE = 10
-# Seconds that the mover leaves to its caller after the messages are released, to store results.
+# The seconds that the mover leaves to its caller to store results, after messages were released.
 SECONDS_RESERVED_FOR_CALLER = 5
-# SQS's maximum of messages in one SendMessageBatch.
+# The most messages that SQS allows in one SendMessageBatch.
 MOST_MESSAGES_PER_SEND = 10
-# The largest batch, and the largest message that a queue can be configured to take.
+# The largest batch, and the largest message that a queue can be configured to accept.
 MOST_BATCH_BYTES = 1_048_576
 VISIBILITY_TIMEOUT_OVER_REASON = "its visibility timeout was over before it was sent"
-# Errors that pass without a change, although their HTTP status does not show it.
+# Errors after which a retry may help, although their HTTP status does not show it.
 _TEMPORARY_ERROR_CODES = TRANSIENT_ERROR_CODES | {"KmsThrottled", "OverLimit"}
-# Errors of a whole batch that a single one of its messages may have caused.
+# Errors of a whole batch that a single message may have caused.
 _ERROR_CODES_ABOUT_ONE_MESSAGE = frozenset(
     {
         "BatchRequestTooLong",
@@ -73,14 +73,14 @@ _ERROR_CODES_ABOUT_ONE_MESSAGE = frozenset(
 
 
 class Destination(Struct, frozen=True):
-    """The queue that messages go to, and how they are marked there.
+    """The queue to which messages go, and how they are marked there.
 
     Attributes:
         run_id: The id of the case or command that sends the messages. The deduplication ids are
             made from it, so a FIFO queue drops a message that the same run sends again within five
             minutes.
         add_mark: Returns the message with an attribute by which Mendq recognizes it later. A
-            message without room for the attribute is sent without it.
+            message that has no room for the attribute is sent without it.
         maximum_message_bytes: The queue's MaximumMessageSize.
     """
 
@@ -107,10 +107,10 @@ class SendResult(Struct):
     """The result of sending a batch.
 
     Attributes:
-        copy_id_by_message_id: The new message id by the old one, for each message that SQS
+        copy_id_by_message_id: The new message id by the old message id, for each message that SQS
             accepted.
         unsent_messages: Messages that SQS did not accept, each with the reason.
-        would_all_messages_be_refused: True if SQS would now refuse any other message too.
+        would_all_messages_be_refused: True if SQS would now refuse every other message too.
     """
 
     copy_id_by_message_id: dict[str, str] = field(default_factory=dict)
@@ -121,8 +121,8 @@ class SendResult(Struct):
 class SendOrder:
     """Messages that wait to be sent.
 
-    If the destination is a FIFO queue, the messages of a group are sent one after another. A
-    standard queue keeps no order, so there messages do not wait for each other.
+    To a FIFO queue, the messages of a group are sent one after another. To a standard queue,
+    messages do not wait for each other, because it keeps no order.
     """
 
     def __init__(self, messages: Iterable[Message], destination: Destination) -> None:
@@ -137,7 +137,8 @@ class SendOrder:
     def choose_next_batch(self) -> list[Message]:
         """Return the next batch: the first message of each group, as many as fit in one call.
 
-        For a standard queue, each message is a group of its own. Empty if no message is left.
+        For a standard queue, each message counts as a group. The batch is empty if no message is
+        left.
         """
         batch: list[Message] = []
         remaining_batch_bytes = MOST_BATCH_BYTES
@@ -162,8 +163,8 @@ class SendOrder:
 
         Args:
             batch: The messages that `choose_next_batch` returned.
-            moved_message_ids: Ids of the messages that were sent and deleted. If a message is not
-                among them, the later messages of its group are not tried.
+            moved_message_ids: Ids of the messages that were sent and deleted. If a message of the
+                batch is not among them, the later messages of its group are not sent.
             would_all_messages_be_refused: True if no other message should be tried.
         """
         for message in batch:
@@ -180,16 +181,16 @@ class SendOrder:
 
 
 class MessageMover:
-    """Receives messages of one queue, keeps them from other consumers, and moves or releases them.
+    """Receives messages of one queue, hides them from other consumers, and moves or releases them.
 
     Use it in a `with` statement. At the end of the block, the messages that it still holds become
-    visible again, unless a KeyboardInterrupt ends the block or interrupts that, or too few
-    `remaining_seconds` are left. Then they stay hidden for up to VISIBILITY_SECONDS, as after a
-    crash.
+    visible again. They stay hidden for up to VISIBILITY_SECONDS, as after a crash, if a
+    KeyboardInterrupt ends the block or interrupts the release, or if too few `remaining_seconds`
+    are left.
 
     SQS returns only the first messages of a FIFO group while these are held. To see the others, the
-    mover releases the first ones and receives the group again ("opens the group"). It does so only
-    while `may_open_groups` returns True.
+    mover "opens the group": it releases the first messages and receives the group again. It does so
+    only while `may_open_groups` returns True.
 
     SQS counts each receive of a message. If the queue has a RedrivePolicy itself, SQS moves
     messages to the DLQ named there if the mover receives them too often.
@@ -213,14 +214,14 @@ class MessageMover:
         )
         # Ids of the messages that were received, by FIFO group.
         self._message_ids_by_group: dict[str, set[str]] = {}
-        # Groups that may hide more messages, in the order in which they are opened.
+        # Groups that may have more hidden messages, in the order in which the mover opens them.
         self._groups_to_open: dict[str, None] = {}
         self._is_opening_groups = False
-        # FIFO groups of which a message could not be sent: no later message may overtake it.
+        # FIFO groups with a message that could not be sent, which no later message may overtake.
         self._stopped_groups: set[str] = set()
         self._messages_to_return: list[Message] = []
-        # Ids of messages that `receive_new_messages` must not return again: those that it has
-        # received before, and copies that this mover sent.
+        # Ids of messages that `receive_new_messages` must not return: messages that it has received
+        # before, and copies that this mover sent.
         self._known_message_ids: set[str] = set()
         self._sent_message_ids: set[str] = set()
 
@@ -249,16 +250,16 @@ class MessageMover:
         """Receive and return messages that this method has not returned before.
 
         A message that SQS returns a second time stays held, and so does a copy that this mover has
-        sent. A message that `move_messages` has sent already is deleted. If a message of a FIFO
+        sent. A message that `move_messages` has already sent is deleted. If a message of a FIFO
         group could not be sent, no later message of the group is returned.
 
         Args:
             maximum_message_count: The number of messages to return. Fewer are returned only if SQS
-                returns no other.
+                has no others to return.
 
         Raises:
             FactsUnavailable: SQS does not answer, or returns an error.
-            QueueRefusesUs: The queue's own policy forbids it.
+            QueueRefusesUs: The queue's own policy denies the receive.
         """
         while len(self._messages_to_return) < maximum_message_count:
             batch = self._receive_next_batch(maximum_message_count - len(self._messages_to_return))
@@ -307,7 +308,7 @@ class MessageMover:
         return len(self._heartbeat.held)
 
     def delete(self, messages: Iterable[Message]) -> frozenset[str]:
-        """Delete those of `messages` that are still held. Return the ids of the deleted ones."""
+        """Delete the messages that are still held. Return the ids of the deleted messages."""
         return self._heartbeat.delete(*(message.message_id for message in messages))
 
     def _receive_next_batch(self, maximum_message_count: int) -> list[Message]:
@@ -320,8 +321,8 @@ class MessageMover:
         group with ten held messages is not opened, because a receive would return the same ten.
 
         Returns:
-            The received messages. Some may have been received before. Empty if SQS returns no
-            other.
+            The received messages, of which some may have been received before. Empty if SQS has no
+            others to return.
         """
         if not self._is_opening_groups:
             batch = self._call_receive_message(maximum_message_count)
@@ -342,9 +343,8 @@ class MessageMover:
     def _has_hidden_messages(self) -> bool:
         """Return True if a FIFO queue has visible messages that SQS does not return now.
 
-        SQS returns no message of a group while this mover holds an earlier one of it. To open a
-        group is to release these messages. Return False if there is no group to open, or if the
-        mover may not open groups.
+        SQS returns no message of a group while this mover holds an earlier message of the group.
+        Return False if there is no group to open, or if the mover may not open groups.
         """
         if not (
             self._queue_url.endswith(FIFO_SUFFIX)
@@ -360,11 +360,11 @@ class MessageMover:
         return int(response["Attributes"][attribute_name]) > 0
 
     def _call_receive_message(self, maximum_message_count: int) -> list[Message]:
-        """Receive up to `maximum_message_count` messages, ten at most, with all attributes."""
+        """Receive up to `maximum_message_count` messages, at most ten, with all attributes."""
         with translate_aws_errors(f"messages in {self._queue_url}"):
             messages = self._heartbeat.receive(
                 MaxNumberOfMessages=min(maximum_message_count, MOST_MESSAGES_PER_RECEIVE),
-                # With a wait, SQS asks all of its servers: an empty answer means no message.
+                # With a wait, SQS asks all its servers, so an empty answer means no message.
                 WaitTimeSeconds=1,
                 MessageAttributeNames=["All"],
                 MessageSystemAttributeNames=["All"],
@@ -374,7 +374,7 @@ class MessageMover:
     def _is_new_message(self, message: Message) -> bool:
         """Return True if the message was not received before and is not a copy that was sent.
 
-        Delete it if it was sent already.
+        Delete the message if this mover has already sent it.
         """
         if message.message_id in self._sent_message_ids:
             self._heartbeat.delete(message.message_id)
@@ -387,9 +387,10 @@ class MessageMover:
     def _move_batch(
         self, batch: Sequence[Message], send_order: SendOrder, destination: Destination
     ) -> MoveResult:
-        """Send the messages of a batch that are still held, and delete those that SQS took.
+        """Send the messages of a batch that are still held, and delete those that SQS accepted.
 
-        A message whose visibility timeout is over is not sent: another consumer may have it.
+        A message whose visibility timeout is over is not sent, because another consumer may have
+        it.
         """
         held_message_ids = self._heartbeat.held
         held_messages = [message for message in batch if message.message_id in held_message_ids]
@@ -433,11 +434,11 @@ class MessageMover:
     def _mark_groups_to_reopen(
         self, sent_messages: Iterable[Message], deleted_message_ids: Collection[str]
     ) -> None:
-        """Mark the groups of these messages, so that the mover opens them again.
+        """Mark the groups of the sent messages, so that the mover opens them again.
 
-        Messages of these groups were sent, so a receive may now return later messages. A stopped
-        group is not marked. Neither is a group with no other received message: SQS returns its
-        later messages without this.
+        A receive may now return later messages of these groups. A stopped group is not marked. A
+        group without other received messages is not marked either, because SQS returns its later
+        messages anyway.
         """
         group_ids = {message.group_id for message in sent_messages} - self._stopped_groups
         for group_id in group_ids & self._message_ids_by_group.keys():
@@ -446,7 +447,7 @@ class MessageMover:
                 self._groups_to_open[group_id] = None
 
     def _stop_groups(self, unsent_messages: Iterable[Message]) -> None:
-        """Stop the groups of these messages: `receive_new_messages` returns no more of them."""
+        """Stop the groups of these messages: `receive_new_messages` no longer returns them."""
         self._stopped_groups |= {message.group_id for message in unsent_messages}
         for group_id in self._stopped_groups:
             self._groups_to_open.pop(group_id, None)
@@ -458,7 +459,7 @@ class MessageMover:
 
 
 def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destination) -> SendResult:
-    """Send one batch. If one message may be why SQS refuses all of it, send each message alone.
+    """Send one batch. If SQS refuses it and a single message may be the cause, send each alone.
 
     An error that SQS returns is part of the result and not raised.
     """
@@ -502,9 +503,9 @@ def send_one_by_one(
 
 
 def read_send_response(messages: Sequence[Message], response: Mapping[str, Any]) -> SendResult:
-    """Return the result of a SendMessageBatch call, by SQS's response.
+    """Return the result of a SendMessageBatch call from SQS's response.
 
-    A message counts as sent only if SQS's answer has the MD5 digest of its body.
+    A message counts as sent only if the response has the MD5 digest of its body.
     """
     successful_entry_by_id = {
         successful_entry["Id"]: successful_entry
@@ -545,7 +546,7 @@ def read_send_failure(message_id: str, failed_entry: Mapping[str, Any] | None) -
 
 
 def make_send_entry(entry_id: str, message: Message, destination: Destination) -> Any:
-    """Return the message as an entry of SendMessageBatch, with the mark if it has room for it."""
+    """Return the message as an entry of SendMessageBatch, with the mark if there is room for it."""
     message = destination.mark_if_possible(message)
     send_entry: dict[str, Any] = {"Id": entry_id, "MessageBody": message.body}
     if message.attributes:
@@ -582,7 +583,7 @@ def read_message(received_message: Mapping[str, Any]) -> Message:
     return Message(
         message_id=str(received_message.get("MessageId", "")),
         body=str(received_message.get("Body", "")),
-        # Without a timestamp the message counts as older than any queue, and so not as newly dead.
+        # Without a timestamp, the message counts as older than any queue, so not as newly dead.
         sent_at=datetime.fromtimestamp(int(system_attributes.get("SentTimestamp", 0)) / 1000, UTC),
         receive_count=int(system_attributes.get("ApproximateReceiveCount", 1)),
         attributes={

@@ -1,7 +1,7 @@
-"""The progress of one redrive as the case store holds it, and a sample of the DLQ's messages.
+"""The stored progress of one redrive, and a sample of the DLQ's messages.
 
-`mendq.redrive.machine` decides which stage comes next. This file says what the stored numbers mean
-and how a sample, a move to quarantine and a move to the source change them.
+`mendq.redrive.machine` decides which stage comes next. This file defines the stored numbers, and
+how a sample, a move to quarantine and a move to the source change them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mendq.model.facts import Facts
 from mendq.redrive.messages import Message, MoveResult, RedriveMarker
 
-# No count of a queue and no rate is larger, and none is negative.
+# Limits for counts and rates. No real count or rate is larger, and none is negative.
 _COUNT_BOUNDS = Meta(ge=0, lt=10**12)
 NonNegativeCount = Annotated[int, _COUNT_BOUNDS]
 NonNegativeRate = Annotated[float, _COUNT_BOUNDS]
@@ -25,7 +25,7 @@ AwareDatetime = Annotated[datetime, Meta(tz=True)]
 
 
 class Stage(StrEnum):
-    """The stages of a redrive; DONE and HALTED are its ends."""
+    """The stages of a redrive. It ends with DONE or HALTED."""
 
     CANARY = "canary"
     SECOND_CANARY = "second_canary"
@@ -41,9 +41,9 @@ FINAL_STAGES = (Stage.DONE, Stage.HALTED)
 
 
 class RedriveQueues(Struct, frozen=True):
-    """The DLQ and the source with their creation times, None until they were read.
+    """The DLQ and the source, with their creation times; None until they were read.
 
-    If a queue was deleted and created again, it has another creation time.
+    A different creation time shows that a queue was deleted and created again.
 
     Attributes:
         source_access_digest: The digest of the source's policy and KMS key when the redrive began
@@ -69,10 +69,10 @@ class StageProgress(Struct, frozen=True):
         unsure: The number of messages that may have moved or not: SQS did not answer, they were
             sent and could not be deleted, or the run died while they were in flight. They prove
             nothing.
-        in_flight: The most messages that a run is sending now; 0 if none is.
+        in_flight: The most messages that a run is sending now; 0 if no run is sending.
         expected: The number of messages that should be left in the DLQ if none came back.
-        stood: The number of messages that were visible in the source at the start of the tick that
-            ended the stage, plus those that the stage moved.
+        stood: The number of messages for the source's consumers to handle: those visible in the
+            source at the start of the tick that ended the stage, plus those that the stage moved.
         soak_ends_at: The end of the stage's soak; None before the soak begins.
     """
 
@@ -88,20 +88,20 @@ class StageProgress(Struct, frozen=True):
 
     @property
     def remaining_message_count(self) -> int:
-        """Number of messages that this stage may still move."""
+        """The number of messages that this stage may still move."""
         return max(0, self.size - self.moved)
 
 
 class RedriveWaits(Struct, frozen=True):
-    """Waits that end the redrive if they last too long. A time is None if there is no such wait.
+    """Waits that halt the redrive if they last too long. A time is None if there is no such wait.
 
     Attributes:
-        consumers_since: Start of the wait for the source's consumers: they delete nothing, or have
-            not handled all messages that were sent.
-        refused_since: Start of the time in which SQS refused every message.
-        is_refused: True if SQS refused every message of the last send, and it was in this stage.
-        blocked_since: Start of the time in which queues or messages could not be read, or not be
-            moved to quarantine.
+        consumers_since: The start of the wait for the source's consumers, which delete nothing, or
+            have not handled all messages that were sent.
+        refused_since: The start of the time in which SQS refused every message.
+        is_refused: True if the last send was in this stage, and SQS refused all its messages.
+        blocked_since: The start of the time in which queues or messages could not be read, or
+            messages could not be moved to quarantine.
         fruitless: The number of consecutive ticks that found no message to send, or whose run died.
     """
 
@@ -117,7 +117,7 @@ class RedriveProgress(Struct, frozen=True):
 
     Attributes:
         n: The version number of this record. Each `RedriveStore.save` adds 1, and the next redrive
-            of the same DLQ counts on from there.
+            of the same DLQ continues from this number.
         moved: The number of messages that certainly went back.
         moved_at: The time of the last send.
         returned: The number of messages that went back and then failed again.
@@ -157,12 +157,12 @@ class RedriveProgress(Struct, frozen=True):
         return self.stage in FINAL_STAGES
 
     def document(self) -> dict[str, Any]:
-        """Return the document that the case store holds."""
+        """Return the progress as a document for the case store."""
         return to_builtins(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_document(cls, document: object) -> Self:
-        """Read a document of the case store.
+        """Return the progress in a document of the case store.
 
         Raises:
             ValueError: A value is missing, has another type or is out of bounds.
@@ -188,17 +188,20 @@ class RedriveProgress(Struct, frozen=True):
     def count_sample(self, sample: DlqSample) -> Self:
         """Return the progress with the sample's returned messages added to `returned`.
 
-        The caller stores it before these messages move to quarantine. If the run dies in between,
-        the next run counts them again: a message may be counted twice, but none is missed.
+        The caller stores the progress before these messages move to quarantine. If the run dies in
+        between, the next run counts them again. So a message may be counted twice, but none is
+        missed.
         """
         return replace(self, returned=self.returned + len(sample.returned_messages))
 
     def count_quarantine(self, sample: DlqSample) -> Self:
         """Return the progress with the sample's messages that went to quarantine counted.
 
-        Messages that could not go to quarantine are subtracted from `returned`, because the next
-        sample contains them again. The tick no longer counts as one without a result. The wait
-        `blocked_since` ends, unless messages came back and none of them could go to quarantine.
+        - Messages that could not go to quarantine are subtracted from `returned`, because the next
+          sample contains them again.
+        - The tick no longer counts as one without a result.
+        - The wait `blocked_since` ends, unless messages came back and none of them could go to
+          quarantine.
         """
         progress = self
         if sample.quarantined_count or not sample.unquarantined_count:
@@ -216,9 +219,9 @@ class RedriveProgress(Struct, frozen=True):
         Args:
             result: The mover's result.
             now: The time of this tick.
-            is_sample_short: True if the sample had fewer messages than should be sent, and none of
-                them failed. The stage then ends with the messages that it has moved.
-            because: The reason why there was no message to send, empty if there was one.
+            is_sample_short: True if the sample had fewer messages than should be sent, and all of
+                them were sent. The stage then ends with the messages that it has moved.
+            because: Why there was no message to send; empty if there was one.
         """
         current_stage = self.current
         stage_moved_count = current_stage.moved + result.moved_count + result.unsure_message_count
@@ -240,7 +243,7 @@ class RedriveProgress(Struct, frozen=True):
 
 
 class DlqSample(Struct, frozen=True):
-    """Messages that a tick received from the DLQ, in three groups, each in the order of receive.
+    """Messages that a tick received from the DLQ, in three groups in the order of receive.
 
     Attributes:
         returned_messages: Messages that this redrive sent back and that failed again.
@@ -263,32 +266,30 @@ class DlqSample(Struct, frozen=True):
 
     @property
     def message_count(self) -> int:
-        """Number of messages in the sample."""
+        """The number of messages in the sample."""
         return (
             len(self.returned_messages) + len(self.sendable_messages) + len(self.staying_messages)
         )
 
     @property
     def unquarantined_count(self) -> int:
-        """Number of messages that came back and are not in quarantine."""
+        """The number of messages that came back and are not in quarantine."""
         return len(self.returned_messages) - self.quarantined_count
 
 
 def classify_messages(
     messages: Iterable[Message], progress: RedriveProgress, source: Facts, marker: RedriveMarker
 ) -> DlqSample:
-    """Sort messages of the DLQ into those that came back, those that may go back, and the others.
+    """Return a sample: messages that came back, messages that may go back, and all others.
 
-    A message that is older than the source failed in an earlier queue of that name, which may have
-    belonged to somebody else. It stays.
-
-    If a message of a FIFO group stays, all later messages of the group stay too, because they must
-    not overtake it. The sample also counts `newly_dead_count` messages (see DlqSample).
+    A message that is older than the source stays in the DLQ: it failed in an earlier queue of that
+    name, which may have had another owner. If a message of a FIFO group stays, all later messages
+    of the group stay too, because they must not overtake it.
 
     Args:
         messages: The messages, in the order in which they were received.
         progress: The redrive's progress.
-        source: The queue that messages go back to.
+        source: The queue to which messages go back.
         marker: Recognizes the messages that this redrive has sent back before.
     """
     returned_messages = list[Message]()

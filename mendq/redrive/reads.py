@@ -1,6 +1,7 @@
-"""Read everything that a redrive depends on, check if it may begin, and begin it.
+"""Read everything on which a redrive depends, check if it may begin, and begin it.
 
-Beginning a redrive raises the DLQ's retention if the plan says so. This file moves no messages.
+To begin a redrive, Mendq raises the DLQ's retention if the plan says so. This file moves no
+messages.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
 """
@@ -40,7 +41,7 @@ from mendq.notifications.commands import redrive_elsewhere_command
 from mendq.redrive.machine import Blocker, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
 
-# Codes of SQS for a queue that is no DLQ, or was deleted: such a queue has no move tasks.
+# SQS's error codes for a queue that is not a DLQ or was deleted. Such a queue has no move tasks.
 _NO_MOVE_TASK_ERROR_CODES = frozenset({"ResourceNotFound", "NonExistentQueue"})
 
 
@@ -53,7 +54,7 @@ class RedriveRun(FixContext, frozen=True, kw_only=True):
 def make_read_blocker(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
     """Return the blocker for a queue that cannot be read.
 
-    It is for good (`is_for_good`) if the queue's own policy denies Mendq access.
+    It is lasting (`is_for_good`) if the queue's own policy denies Mendq access.
     """
     if isinstance(error, QueueRefusesUs):
         return Blocker(f"a queue keeps Mendq out: {error}", is_for_good=True)
@@ -63,16 +64,16 @@ def make_read_blocker(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
 def is_move_task_running(
     clients: Clients, dlq_arn: str, no_task_error_codes: Collection[str] = _NO_MOVE_TASK_ERROR_CODES
 ) -> bool:
-    """Return True if a message movement task runs. Mendq starts none: somebody else started it.
+    """Return True if a message movement task runs on the DLQ. Mendq itself never starts one.
 
     Args:
-        clients: AWS.
+        clients: The AWS clients.
         dlq_arn: The DLQ.
-        no_task_error_codes: SQS's error codes that count as "no task runs".
+        no_task_error_codes: SQS's error codes that mean that no task runs.
 
     Raises:
         FactsUnavailable: SQS does not answer, or returns another error.
-        QueueRefusesUs: The queue's own policy forbids it.
+        QueueRefusesUs: The queue's own policy denies Mendq access.
     """
     move_tasks = list_move_tasks(clients, dlq_arn, no_task_error_codes)
     return any(move_task.get("Status") not in ENDED_MOVE_TASK_STATUSES for move_task in move_tasks)
@@ -81,14 +82,14 @@ def is_move_task_running(
 def read_situation(
     progress: RedriveProgress, freeze_reason: str | None, run: RedriveRun
 ) -> RedriveSituation:
-    """Read both queues, move tasks, metrics and open cases.
+    """Return the situation of a redrive: both queues, move tasks, metrics and open cases.
 
-    A queue that cannot be read raises no error: the situation then has a blocker.
+    If a queue cannot be read, no error is raised, and the situation has a blocker.
 
     Args:
         progress: The stored progress.
-        freeze_reason: The reason in the case store why people froze all changes; None or empty if
-            they did not.
+        freeze_reason: Why people froze all changes, from the case store; None or empty if they did
+            not.
         run: This invocation.
 
     Raises:
@@ -146,12 +147,12 @@ def read_situation(
 
 
 def make_lasting_blocker(reason: str) -> Blocker:
-    """Return a blocker that waiting cannot end, or an empty one if there is no reason."""
+    """Return a blocker that waiting cannot end, or an empty blocker if `reason` is empty."""
     return Blocker(reason, is_for_good=bool(reason))
 
 
 def read_both_queues(progress: RedriveProgress, run: RedriveRun) -> tuple[Facts, Facts]:
-    """Return the facts of the DLQ and of the source. Raises the errors of `read_queue`."""
+    """Return the facts of the DLQ and of the source. Raise the errors of `read_queue`."""
     dlq = read_queue(progress.dlq_arn, run.clients)
     source = read_queue(progress.source_arn, run.clients)
     return dlq, source
@@ -160,16 +161,16 @@ def read_both_queues(progress: RedriveProgress, run: RedriveRun) -> tuple[Facts,
 def read_queue(queue_arn: str, clients: Clients) -> Facts:
     """Return the queue's attributes and tags. Both are empty if the queue was deleted.
 
-    Raises FactsUnavailable or QueueRefusesUs if the queue cannot be read.
+    Raise FactsUnavailable or QueueRefusesUs if the queue cannot be read.
     """
     attributes = read_attributes_if_queue_exists(clients, queue_arn)
     return Facts(queue_arn, attributes, read_queue_tags(clients, queue_arn) or {})
 
 
 def add_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
-    """Return the progress with the creation times of both queues, and who may read the source.
+    """Return the progress with both queues' creation times and the source's access digest.
 
-    What is known stays.
+    Keep values that are already known.
     """
     queues = progress.queues
     queues = replace(
@@ -185,7 +186,7 @@ def add_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> 
 def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) -> str:
     """Return a sentence if one of the queues was created again, or if only the source was deleted.
 
-    Empty otherwise: a deleted DLQ is not reported here.
+    Otherwise return an empty text. A deleted DLQ is not reported here.
     """
     queues = progress.queues
     for queue, recorded_creation_time in (
@@ -253,9 +254,9 @@ def is_policy_restored_meanwhile(progress: RedriveProgress, source: Facts, run: 
 
 
 def describe_recurred_cause(progress: RedriveProgress, run: RedriveRun) -> str:
-    """Return a sentence if an open case says that the source has the cause of the failures again.
+    """Return a sentence if the source's newest cases show that the cause of the failures is back.
 
-    Empty if there is no such case. A case whose fix is proven does not count.
+    Return an empty text if no such case is unresolved.
     """
     for case in run.open_cases.list_newest_cases([progress.source_arn]):
         if case.symptom in CAUSE_SYMPTOMS and is_case_unresolved(case):
@@ -266,8 +267,8 @@ def describe_recurred_cause(progress: RedriveProgress, run: RedriveRun) -> str:
 def count_deletes_in_soak(progress: RedriveProgress, run: RedriveRun) -> int | None:
     """Return the number of messages that were deleted in the source since the redrive's last send.
 
-    CloudWatch counts whole minutes, so the count begins after the minute of the last send. None
-    outside a soak, before the first send, or if CloudWatch does not answer.
+    CloudWatch counts whole minutes, so the count begins after the minute of the last send. Return
+    None outside a soak, before the first send, or if CloudWatch does not answer.
     """
     if progress.stage is not Stage.SOAK or progress.moved_at is None:
         return None
@@ -278,9 +279,9 @@ def count_deletes_in_soak(progress: RedriveProgress, run: RedriveRun) -> int | N
 def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
     """Return the mean number of messages per second that the source's consumers delete.
 
-    The measured time ends CLOUDWATCH_LAG ago. It begins at the redrive's last send, so that
-    consumers could delete what was sent, or earlier: it is at least `measuring_seconds` long.
-    Before the first send it is `measuring_first_seconds` long. None if CloudWatch does not answer.
+    The measured time ends CLOUDWATCH_LAG ago. It begins at the redrive's last send, or earlier so
+    that it is at least `measuring_seconds` long. Before the first send, it is
+    `measuring_first_seconds` long. Return None if CloudWatch does not answer.
     """
     bounds = run.settings.bounds
     measured_until = run.now - CLOUDWATCH_LAG
@@ -304,7 +305,7 @@ def count_deletes(
 ) -> int | None:
     """Return the number of messages deleted in the source since `counted_since`.
 
-    None if CloudWatch does not answer.
+    Return None if CloudWatch does not answer.
     """
     with suppress(FactsUnavailable):
         return count_deleted_messages(
@@ -314,11 +315,11 @@ def count_deletes(
 
 
 class RedriveStart(Struct, frozen=True):
-    """The start of a redrive: a last check of the queues. Messages are moved later, by the ticks.
+    """The start of a redrive: a last check of the queues. The ticks move messages later.
 
-    The start writes only the DLQ's retention, and only if a step of the plan says so. If the
-    source's quarantine exists and nobody confirmed it, nothing is sent back: a message that comes
-    back could not be kept.
+    The start writes only the DLQ's retention, and only if a step of the plan says so. It refuses
+    the redrive if the source's quarantine exists and must not receive messages, because messages
+    that come back could not be kept then.
 
     Attributes:
         consent: The settings that say which queues Mendq manages.
@@ -335,9 +336,13 @@ class RedriveStart(Struct, frozen=True):
     ) -> Refusal | None:
         """Check the queues, and write the DLQ's retention if a step says so.
 
-        Return None if messages may go back, else a refusal. `planned_dlq` is the DLQ as the plan
-        saw it: a DLQ that has changed since is refused. Raises FactsUnavailable, QueueRefusesUs,
-        CaseStoreUnavailable, and StepFailed if the retention could not be written and may be later.
+        Return None if messages may go back, else a refusal. `planned_dlq` is the DLQ when the steps
+        were planned; if it has changed since, the result is a refusal.
+
+        Raises:
+            FactsUnavailable, QueueRefusesUs: A queue could not be read.
+            CaseStoreUnavailable: The case store does not answer.
+            StepFailed: The retention could not be written. A retry may succeed.
         """
         dlq = Facts(
             planned_dlq.queue_arn,
@@ -360,7 +365,7 @@ class RedriveStart(Struct, frozen=True):
     def _refuse_unconfirmed_quarantine(
         self, clients: Clients, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """Return a refusal if a source's quarantine exists that must not receive messages."""
+        """Return a refusal if the source's quarantine exists and must not receive messages."""
         maker = ReceiverMaker(clients, self.receivers, self.now, Owner.REDRIVE)
         for step in steps:
             if isinstance(step, RedriveMessages):

@@ -1,8 +1,8 @@
 """Run one tick of a redrive: claim the DLQ, read both queues, act, and record the redrive's end.
 
 A tick is one invocation of the redrive Lambda, once a minute. `mendq.redrive.machine` explains
-redrives and decides about the actions. This file calls AWS for it, and stores the progress before
-each action.
+redrives and decides about the actions. This file stores the progress before each action, and calls
+AWS.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ MOST_DECISIONS_PER_TICK = 12
 # Message sizes are known only after receiving. Check bytes and remaining time after each batch.
 MESSAGES_PER_RECEIVE = 10
 MAXIMUM_HELD_BYTES = 100_000_000
-# Seconds for releasing the held messages: a third of the Lambda's minute. Receiving takes another
-# third, and the rest is for sending.
+# The seconds that are reserved for releasing the held messages: a third of the Lambda's minute.
+# Receiving takes another third, and sending the rest.
 SECONDS_TO_RELEASE_MESSAGES = 20
 
 # Sentences for operators.
@@ -82,7 +82,7 @@ class TickOutcome(Outcome, frozen=True):
     """The outcome of a tick.
 
     Attributes:
-        progress: The redrive's progress; None if the tick was refused before it was read.
+        progress: The redrive's progress; None if the tick was refused before it read the progress.
         sent_back_count: The number of messages that this tick sent back.
         quarantined_count: The number of messages that this tick moved to quarantine.
     """
@@ -110,18 +110,18 @@ class TickOutcome(Outcome, frozen=True):
 def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     """Begin, continue or stop the redrive of a case: run one tick.
 
-    If the case sends no messages back now, call `continue_case`, which may begin the redrive. With
-    `cancel`, nothing is done then.
+    If the case's redrive has not begun, call `continue_case`, which may begin it; but do nothing
+    then if the request says `cancel`.
 
     Args:
         request: `{"case_id", "queue_arn", "symptom"}`, and `"cancel": true` to stop the redrive.
         run: This invocation.
 
     Raises:
-        CaseUnreadable: The request names no case of this account and region.
-        CaseStoreUnavailable: The case store does not answer. The next tick continues from the
-            stored progress. The same holds for each other error of the case store, of
-            `continue_case` or of `record_transition`.
+        CaseUnreadable: The request is malformed, or its queue is in another account or region.
+        CaseStoreUnavailable: The case store does not answer. After this error, and after other
+            errors of the case store, of `continue_case` or of `record_transition`, the next tick
+            continues from the stored progress.
     """
     symptom, queue_arn, case_id = read_case_request(request)
     if not run.is_here(queue_arn):
@@ -155,10 +155,11 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
 def load_or_start_progress(
     claim: RedriveClaim, case: Case, source_arn: str, run: RedriveRun
 ) -> RedriveProgress:
-    """Return the case's stored progress, or a new one if none or another case's is stored.
+    """Return the case's stored progress, or a new progress if the case has none.
 
-    The new one is halted if the stored progress cannot be read: it may be this case's own, with
-    messages in flight. It is also halted if this case's stored progress is for another source.
+    The new progress is halted if the stored one cannot be read, because that may be this case's
+    own, with messages in flight. It is also halted if this case's stored progress names another
+    source.
     """
     progress = claim.progress
     unreadable_reason = claim.unreadable_reason
@@ -188,10 +189,7 @@ class CaseRun(Struct, frozen=True):
 
 
 def run_tick(progress: RedriveProgress, claim: RedriveClaim, case_run: CaseRun) -> TickOutcome:
-    """Run one tick: read the queues and do the actions of `decide`.
-
-    If the redrive is over, also end its case.
-    """
+    """Run one tick: read the queues, do the actions of `decide`, and end the case if it is over."""
     run = case_run.run
     situation = read_situation(progress, case_run.view.freeze_reason, run)
     mover = MessageMover(
@@ -215,7 +213,7 @@ def run_tick(progress: RedriveProgress, claim: RedriveClaim, case_run: CaseRun) 
 def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
     """Record that the case is verified or escalated, and notify people.
 
-    Raises the errors of `record_transition`.
+    Raise the errors of `record_transition`.
     """
     run = case_run.run
     is_verified = progress.stage is Stage.DONE
@@ -235,12 +233,14 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
 
 
 class RedriveTick(Struct):
-    """One tick of a redrive. It does the actions of `decide` on SQS and in the case store.
+    """One tick of a redrive, which does the actions of `decide` in SQS and in the case store.
 
-    `situation.progress` is the progress that was stored last; before the first `save`, the one that
-    the tick began with. The mover keeps the sample's messages from other consumers until the tick
-    ends, except those that must stay in the DLQ. Methods do not raise errors that SQS returns.
-    Methods that store the progress may raise the errors of the case store.
+    `situation.progress` is the progress that was stored last. Before the first `save`, it is the
+    progress at the start of the tick. Until the tick ends, the mover hides the sample's messages
+    from other consumers, except those that must stay in the DLQ.
+
+    Errors that SQS returns are not raised. Methods that store the progress may raise the errors of
+    the case store.
     """
 
     situation: RedriveSituation
@@ -281,7 +281,7 @@ class RedriveTick(Struct):
     def take_and_count_sample(self) -> None:
         """Take a sample, count the messages that came back, and move them to quarantine.
 
-        If the DLQ cannot be read, or some of these messages cannot be moved, add a blocker.
+        Add a blocker if the DLQ cannot be read, or if some of these messages cannot be moved.
         """
         sample = self.take_sample()
         if isinstance(sample, Blocker):
@@ -301,14 +301,14 @@ class RedriveTick(Struct):
             self.add_blocker(Blocker(reason, result.is_refused_for_good))
 
     def add_blocker(self, blocker: Blocker) -> None:
-        """Add a blocker to the situation: a reason why the redrive cannot continue."""
+        """Add to the situation a reason why the redrive cannot continue."""
         blocker = self.situation.blocker | blocker
         self.situation = structs.replace(self.situation, blocker=blocker)
 
     def take_sample(self) -> DlqSample | Blocker:
-        """Receive messages, as many as the settings, memory and time allow, and sort them.
+        """Receive and sort as many messages as the settings, memory and time allow.
 
-        Messages that must stay in the DLQ are released at once. The mover holds the others.
+        The mover releases messages that must stay in the DLQ at once, and holds the others.
 
         Returns:
             The sample, or a blocker with the reason why the DLQ cannot be read.
@@ -337,10 +337,10 @@ class RedriveTick(Struct):
         return replace(sample, is_complete=is_complete)
 
     def move_to_quarantine(self, messages: Sequence[Message]) -> MoveResult:
-        """Move messages to the source's quarantine, because they came back to the DLQ.
+        """Move messages that came back to the DLQ to the source's quarantine.
 
-        Create the quarantine if needed. If no quarantine can be used, the result has one unmoved
-        message with the reason.
+        Create the quarantine if needed. If it cannot be used, the result has one unmoved message
+        with the reason.
         """
         if not messages:
             return MoveResult()
@@ -412,10 +412,10 @@ class RedriveTick(Struct):
         may_send_batch: Callable[[int], bool],
         maximum_message_bytes: int = MOST_BATCH_BYTES,
     ) -> MoveResult:
-        """Move messages to a queue until all were tried, time is over or `may_send_batch` is False.
+        """Move messages to a queue, until all were tried or the move must stop.
 
-        Stop also if SQS would refuse every other message. `may_send_batch` is called before each
-        batch with the number of its messages.
+        It stops if time is over, if SQS would refuse every other message, or if `may_send_batch`
+        returns False. That function is called before each batch with the number of its messages.
         """
         destination_url = queue_url(self.run.clients, queue_arn)
         destination = Destination(
@@ -424,13 +424,13 @@ class RedriveTick(Struct):
         total_result = MoveResult()
         for result in self.mover.move_messages(messages, destination, may_send_batch):
             total_result += result
-            # Checked after each batch, so that a tick whose sample took long still moves one.
+            # Check this only after a batch, so that a tick with a slow sample still moves one.
             if not self.has_time_to_send():
                 break
         return total_result
 
     def has_time_to_receive(self) -> bool:
-        """Return True if there is time to receive another batch and then to send and release."""
+        """Return True if there is time to receive another batch, and then to send and release."""
         return self.run.remaining_seconds() > SECONDS_TO_RELEASE_MESSAGES * 2
 
     def has_time_to_send(self) -> bool:
@@ -476,21 +476,24 @@ class SourceAccessGate(Struct):
 
 
 class QuarantineGate(Struct):
-    """Lets a batch go to the quarantine only if the quarantine is still the one on record.
+    """Decides before each batch if the quarantine may still receive messages.
 
-    The quarantine is read before each batch. If it was deleted, created again or changed, no
+    The quarantine must be the queue on record. If it was deleted, created again or changed, no
     further message goes there, and `blocker` says why.
     """
 
     maker: ReceiverMaker
     quarantine_arn: str
     source_arn: str
-    # Returns False if people have frozen changes.
+    # A function that returns False if people have frozen changes.
     is_batch_allowed: Callable[[int], bool]
     blocker: Blocker = Blocker()
 
     def may_send_batch(self, message_count: int) -> bool:
-        """Return True if a batch of this many messages may be sent. Otherwise set `blocker`."""
+        """Return True if a batch of this many messages may be sent.
+
+        If the quarantine is the reason to return False, set `blocker`.
+        """
         if not self.is_batch_allowed(message_count):
             return False
         try:
@@ -523,12 +526,11 @@ def prepare_quarantine(maker: ReceiverMaker, source: Facts) -> str | Refusal:
 
     Returns:
         The ARN. A refusal if SQS does not create the queue, if the new queue cannot be used yet, if
-        the case store does not record that Mendq made the existing queue or a person confirmed it,
-        or if the queue would not keep the messages safe, for example because a Lambda function
-        consumes it.
+        the existing queue is not on record as made by Mendq or confirmed by a person, or if
+        messages would not be safe there, for example because a Lambda function consumes the queue.
 
     Raises:
-        FactsUnavailable: AWS could not be read, or the queue could not be created. A later try may
+        FactsUnavailable: AWS could not be read, or the queue could not be created. A retry may
             help.
         QueueRefusesUs: The queue's own policy denies Mendq access.
         CaseStoreUnavailable: The case store does not answer.

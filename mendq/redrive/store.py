@@ -22,7 +22,7 @@ from mendq.cases import items
 from mendq.cases.transactions import Table, convert_case_store_errors
 from mendq.redrive.progress import RedriveProgress
 
-# Longer than a run may last, so that no two runs work on the messages of one DLQ.
+# How long a claim lasts: longer than a run, so that two runs never work on the same DLQ.
 CLAIM_SECONDS = 90
 _CLAIM_UPDATE = (
     "SET claim_owner = :me, claim_until = :until, seal_key = if_not_exists(seal_key, :new)"
@@ -42,8 +42,8 @@ class RedriveClaim(Struct, frozen=True):
         progress: The stored progress; None if there is none or it cannot be read.
         seal_key: The key that signs the marks of this DLQ's messages. The first claim creates it.
         unreadable_reason: The reason why the stored progress cannot be read; empty if it can.
-        progress_number: The number of the stored progress; 0 if there is none. A new progress for
-            this DLQ must begin with this number, or `save` refuses it.
+        progress_number: The version number of the stored progress; 0 if there is none. A new
+            progress for this DLQ must begin with this number, or `save` refuses it.
     """
 
     progress: RedriveProgress | None
@@ -55,9 +55,9 @@ class RedriveClaim(Struct, frozen=True):
 class RedriveStore(Table, frozen=True):
     """Reads and writes the redrives' items in the case store.
 
-    Methods raise CaseStoreUnavailable if the case store cannot be read or written, except
-    `may_send_batch`. `read_newest_progress` raises CaseStoreUnreadable for an unreadable progress,
-    and the claim methods for a progress whose number is unreadable.
+    All methods except `may_send_batch` raise CaseStoreUnavailable if the case store cannot be read
+    or written. `read_newest_progress` raises CaseStoreUnreadable for an unreadable progress, and
+    the claim methods raise it for an unreadable version number.
     """
 
     def read_newest_progress(self, dlq_arn: str) -> RedriveProgress | None:
@@ -81,7 +81,7 @@ class RedriveStore(Table, frozen=True):
     def claim(self, dlq_arn: str, owner: str, now: datetime) -> RedriveClaim | None:
         """Claim the DLQ for CLAIM_SECONDS, or renew the owner's claim.
 
-        Return None if another run has claimed it.
+        Return None if another run holds a claim.
         """
         item = self.change_and_read(
             make_redrive_key(dlq_arn),
@@ -103,10 +103,9 @@ class RedriveStore(Table, frozen=True):
             return RedriveClaim(None, seal_key, str(error), _read_progress_number(item))
 
     def save(self, progress: RedriveProgress, owner: str) -> RedriveProgress:
-        """Store the progress under the next number, and return it with that number.
+        """Store the progress under the next version number, and return it with that number.
 
-        If AWS's answer is lost and the request is sent again, it finds its own document stored and
-        succeeds.
+        If AWS's answer is lost and the SDK repeats the request, the repeated request succeeds.
 
         Raises:
             CaseMoved: Another run has claimed the DLQ or stored a progress since.
@@ -127,9 +126,10 @@ class RedriveStore(Table, frozen=True):
         return progress
 
     def may_send_batch(self, _message_count: int) -> bool:
-        """Return True if people have not frozen changes, False if the case store does not answer.
+        """Return True if people have not frozen changes.
 
-        It is called before each batch, so that a freeze stops a running tick.
+        Return False if the case store does not answer. The mover calls this method before each
+        batch, so that a freeze stops a running tick.
         """
         with suppress(CaseStoreUnavailable):
             return not self.is_frozen()
@@ -140,16 +140,16 @@ class RedriveStore(Table, frozen=True):
         return bool(self.get(items.freeze_key()))
 
     def read_service_time(self, dlq_arn: str) -> datetime | None:
-        """Return DynamoDB's time, rounded down to the second. None if its answer does not say it.
+        """Return DynamoDB's time, rounded down to the second; None if its answer has no time.
 
-        It takes a read of the DLQ's item.
+        The answer is that to a read of the DLQ's item.
         """
         with convert_case_store_errors():
             response = self.client.get_item(TableName=self.table, Key=make_redrive_key(dlq_arn))
         return read_service_time(response)
 
     def release(self, dlq_arn: str, owner: str) -> None:
-        """End the claim. Nothing happens if another run has claimed the DLQ since."""
+        """End the claim. Do nothing if another run has claimed the DLQ since."""
         release_update = "REMOVE claim_owner, claim_until"
         self.change(make_redrive_key(dlq_arn), release_update, "claim_owner = :me", me=owner)
 
