@@ -3,7 +3,7 @@
 `VisibilityHeartbeat` extends visibility timeouts. `ProcessingTimes` publishes how long messages
 take. The module `idempotent` does the work for each key once, and has a consumer to copy.
 
-The library needs only boto3, so that you can copy this folder: docs/consumers.md.
+The library needs only boto3, so that you can copy this folder. See docs/consumers.md.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -31,9 +31,10 @@ __all__ = ["LONGEST_POLL_SECONDS", "ProcessingTimes", "VisibilityHeartbeat"]
 
 _LOG = logging.getLogger(__name__)
 LONGEST_POLL_SECONDS = 20
-# Beats within one visibility timeout. Each beat extends the messages whose time is half over.
+# How often within one visibility timeout the thread extends messages. Each time, it extends those
+# whose timeout is half over.
 _EXTENSIONS_PER_TIMEOUT = 8
-# Attempts to delete a message.
+# The most attempts to delete a message.
 _DELETE_ATTEMPTS = 2
 _PROCESSING_TIME_METRIC_NAME = "ProcessingSeconds"
 _QUEUE_DIMENSION_NAME = "QueueName"
@@ -47,25 +48,25 @@ _METRIC_DEFINITION = {
 
 
 class VisibilityHeartbeat:
-    """Receives messages of one queue and holds them: other consumers do not get them.
+    """Receives messages of one queue and holds them, so that other consumers do not get them.
 
     A message is held until it is deleted, released or lost, or until `stop_extending` is called for
-    it. As a context manager the heartbeat extends the visibility timeouts on a thread of its own.
-    The thread ends with the block and does not keep the process alive. Without the block, call
+    it. Within a `with` block, the heartbeat extends the visibility timeouts on its own thread. The
+    thread ends with the block and does not keep the process alive. Without a `with` block, call
     `keep` regularly.
 
     Leaving the block neither deletes nor releases messages: SQS returns a message whose work failed
     when its visibility timeout is over. Several threads may be in the block of one heartbeat at the
-    same time; the last one to leave ends the heartbeat's thread.
+    same time; the heartbeat's thread ends when the last of them leaves.
 
     Args:
         sqs: A client that may call ReceiveMessage, DeleteMessage and ChangeMessageVisibility.
         queue_url: The queue.
         seconds: The visibility timeout of every receive and of every extension. SQS's limit of 12
             hours may make an extension shorter.
-        clock: Returns the time in seconds. It must never go back, and must count the time while the
-            machine sleeps (see `clock.py`).
-        processing_times: Gets the processing time of each message that the heartbeat deletes.
+        clock: Returns the time in seconds. It must never go back, and must include the time while
+            the machine sleeps (see `clock.py`).
+        processing_times: Records the processing time of each message that the heartbeat deletes.
     """
 
     def __init__(
@@ -85,7 +86,8 @@ class VisibilityHeartbeat:
         # Held messages by message id, in the order in which they were received.
         self._holds: dict[str, Hold] = {}
         self._lost_message_ids: set[str] = set()
-        # Held during every call to SQS, so that an extension cannot overtake a release.
+        # A thread has this lock during every call to SQS, so that an extension cannot overtake a
+        # release.
         self._write_lock = RLock()
         self._end_event = Event()
         self._thread: Thread | None = None
@@ -121,10 +123,10 @@ class VisibilityHeartbeat:
 
     @property
     def lost(self) -> frozenset[str]:
-        """Ids of messages that were neither deleted nor released and may be at another consumer.
+        """Ids of messages that were neither deleted nor released and that others may have received.
 
-        Their visibility timeout ran out, or SQS said that this consumer does not hold them any
-        more. A message that this consumer receives again is no longer among them.
+        Their visibility timeout ran out, or SQS said that this consumer no longer holds them. A
+        message that this consumer receives again is removed from the ids.
         """
         with self._write_lock:
             self._forget_expired_messages(self._clock())
@@ -161,11 +163,11 @@ class VisibilityHeartbeat:
     def add(self, *messages: Mapping[str, Any], received_at: float) -> None:
         """Hold messages that other code received with the heartbeat's visibility timeout.
 
-        A message that was received again is held by its newest receipt handle.
+        If a message was received again, its newest receipt handle is used.
 
         Args:
             messages: The messages, as boto3 returned them.
-            received_at: What the heartbeat's clock returned just before the receive.
+            received_at: The time of the heartbeat's clock just before the receive.
         """
         hidden_until = received_at + self._visibility_seconds
         with self._write_lock:
@@ -180,9 +182,9 @@ class VisibilityHeartbeat:
     def keep(self) -> None:
         """Extend the visibility timeout of each held message whose timeout is half over.
 
-        No message is held for longer than 12 hours after its receive, SQS's limit. Errors of an
-        extension are not raised: the next call tries again, until the timeout ends and the message
-        is lost. Errors that boto3 does not define, such as one of a proxy, are logged.
+        SQS allows no message to be held for longer than 12 hours after its receive. If an extension
+        fails, no error is raised, and the next call tries again until the timeout ends and the
+        message is lost. Errors that boto3 does not define, such as those of a proxy, are logged.
         """
         self._extend_due_messages(Event())
 
@@ -199,12 +201,12 @@ class VisibilityHeartbeat:
         for batch in split_into_batches(due_holds):
             if end_event.is_set():
                 return
-            # Free the lock after each batch, so that a delete or release never waits for thousands
-            # of extensions.
+            # Release the lock after each batch, so that a delete or release never waits for
+            # thousands of extensions.
             with self._write_lock:
                 now = self._clock()
                 holds_by_id = self._forget_expired_messages(now)
-                # Meanwhile a message may have been deleted, released or received again.
+                # A message may have been deleted, released or received again meanwhile.
                 remaining_holds = [
                     hold for hold in batch if holds_by_id.get(hold.message_id) is hold
                 ]
@@ -228,10 +230,10 @@ class VisibilityHeartbeat:
             self.release(*self._forget_expired_messages(self._clock()))
 
     def stop_extending(self, *message_ids: str) -> None:
-        """Stop extending these messages, without a call to SQS. Without ids, do nothing.
+        """Stop extending these messages. This makes no call to SQS. Without ids, do nothing.
 
-        SQS returns the messages again when their visibility timeout is over. Use this method for
-        work that failed, if the block continues with other messages.
+        SQS returns the messages again when their visibility timeout is over. Use this method if the
+        work for a message failed and the block continues with other messages.
         """
         with self._write_lock:
             self._forget_messages(self._find_held_messages(message_ids))
@@ -240,8 +242,8 @@ class VisibilityHeartbeat:
         """Delete these messages if they are still held. Without ids, delete nothing.
 
         Returns:
-            The ids of the messages that this call deleted. A message that SQS did not delete is
-            still held. All other messages were not held any more, or were lost.
+            The ids of the messages that this call deleted. A message that SQS failed to delete is
+            still held, unless it was lost. The other messages were no longer held.
         """
         with self._write_lock:
             holds = self._find_held_messages(message_ids)
@@ -262,9 +264,9 @@ class VisibilityHeartbeat:
             return deleted_message_ids
 
     def delete_all(self) -> frozenset[str]:
-        """Delete all messages that are still held, and return the ids of the deleted ones.
+        """Delete all messages that are still held, and return the ids of the deleted messages.
 
-        Use it only if the work of every message is done: it deletes unfinished messages too.
+        Call it only if the work for every message is done, because it also deletes unfinished ones.
         """
         with self._write_lock:
             return self.delete(*self._forget_expired_messages(self._clock()))
@@ -278,16 +280,16 @@ class VisibilityHeartbeat:
         self._mark_lost(_select_lost_messages(batch, error_code_by_id))
 
     def _forget_expired_messages(self, now: float) -> Mapping[str, Hold]:
-        """Mark messages as lost if their visibility timeout is over. Return the others by id."""
+        """Mark messages as lost if their visibility timeout is over. Return the others, by id."""
         self._mark_lost(hold for hold in list(self._holds.values()) if hold.hidden_until <= now)
         return self._holds
 
     def _find_held_messages(self, message_ids: Sequence[str]) -> list[Hold]:
         """Return the holds of these messages, each once and in this order.
 
-        Messages that are not held any more are left out. Raises TypeError if an id is not a text:
-        otherwise a caller that passes a list or None by mistake would not notice that nothing
-        happens.
+        Messages that are no longer held are left out. Raise TypeError if an id is not a text.
+        Without this error, a caller that passes a list or None by mistake would not notice that
+        nothing happens.
         """
         for message_id in message_ids:
             if not isinstance(message_id, str):
@@ -304,10 +306,9 @@ class VisibilityHeartbeat:
         ]
 
     def _try_to_extend_batch(self, holds: Sequence[Hold], now: float) -> None:
-        """Extend a batch as `_extend_batch` does. Log every error, so that the next batch follows.
+        """Call `_extend_batch`. Log every error, so that the caller continues with the next batch.
 
-        After an error the messages keep the end of their visibility timeout that SQS confirmed
-        last, so `held` never claims more than that.
+        After an error, `hidden_until` of the messages stays at the time that SQS confirmed last.
         """
         try:
             self._extend_batch(holds, now)
@@ -331,7 +332,7 @@ class VisibilityHeartbeat:
         self._mark_lost(_select_lost_messages(holds, error_code_by_id))
 
     def _change_visibility(self, holds: Sequence[Hold], seconds: int) -> dict[str, str]:
-        """Hide at most ten messages for `seconds` from now on; 0 makes them visible.
+        """Hide at most ten messages for `seconds` from now; 0 makes them visible.
 
         Return the error codes of messages for which this failed, by message id.
         """
@@ -355,9 +356,9 @@ class VisibilityHeartbeat:
             self._lost_message_ids.add(hold.message_id)
 
     def _extend_until_end_event(self, end_event: Event) -> None:
-        """Extend messages regularly until `end_event` is set. This is the work of the thread.
+        """Extend messages regularly until `end_event` is set. The heartbeat's thread runs this.
 
-        No error ends the thread, because the work on the messages continues.
+        Errors do not end the thread, because the work on the messages continues.
         """
         while not end_event.wait(self._visibility_seconds / _EXTENSIONS_PER_TIMEOUT):
             try:
@@ -367,7 +368,7 @@ class VisibilityHeartbeat:
 
 
 def _select_lost_messages(holds: Iterable[Hold], error_code_by_id: Mapping[str, str]) -> list[Hold]:
-    """Return the messages for which SQS's error code says that another consumer may have them."""
+    """Return the messages whose error code from SQS means that another consumer may have them."""
     return [hold for hold in holds if error_code_by_id.get(hold.message_id) in LOST_MESSAGE_CODES]
 
 
@@ -378,14 +379,14 @@ class ProcessingTimes:
     A line has the queue's name and processing times in seconds, and no content of messages. If more
     than a hundred messages were done since the last line, it has a random sample of a hundred.
 
-    Use one object for as long as the process runs; it is safe for threads. Call `publish` when the
-    process ends: lines are written only when a message is done. If a line cannot be written, it is
-    lost and no error is raised.
+    Use one object for the whole life of the process; it is safe for threads. A line is written only
+    when a message is done, so call `publish` when the process ends. If a line cannot be written, it
+    is lost and no error is raised.
 
     Args:
         queue_url: The queue.
         sink: Writes a line; by default to standard output.
-        every_seconds: The least number of seconds between two lines, except for `publish`.
+        every_seconds: The shortest time between two lines in seconds, except for `publish`.
         clock: Returns the time in seconds since 1970.
     """
 
@@ -401,7 +402,7 @@ class ProcessingTimes:
         self._sink = sink
         self._every_seconds = every_seconds
         self._clock = clock
-        # When the current line was begun, and how many messages were done since then.
+        # The time when the current line began, and the number of messages done since then.
         self._begun_at = clock()
         self._done_count = 0
         # A random sample of their processing times.
@@ -409,10 +410,10 @@ class ProcessingTimes:
         self._lock = Lock()
 
     def add(self, seconds: float) -> None:
-        """Record the seconds from the receive of a message to the end of its work.
+        """Record the seconds from the receive of a message until the work on it was done.
 
-        Write a line if `every_seconds` have passed since the last one. Ignore a value that is not a
-        finite number: CloudWatch drops a line with NaN or Infinity.
+        Write a line if `every_seconds` have passed since the last line. Ignore a value that is not
+        a finite number, because CloudWatch drops a line with NaN or Infinity.
         """
         if not _is_finite(seconds):
             return

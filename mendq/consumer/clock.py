@@ -1,20 +1,20 @@
-"""A clock for visibility timeouts and claims: it also counts the time while the machine sleeps.
+"""A clock for visibility timeouts that also counts the time while the machine sleeps.
 
-On Linux and macOS `time.monotonic` stands still while the machine sleeps or a virtual machine is
-paused. A consumer that woke up would believe that it still holds a message which SQS has given to
-another consumer meanwhile.
+On Linux and macOS, `time.monotonic` stands still while the machine sleeps or a virtual machine is
+paused. With such a clock, a consumer that wakes up would believe that it still holds a message
+which SQS has given to another consumer meanwhile.
 
-Two clocks are read, and the larger step counts:
+So this clock reads two clocks and advances by the larger step:
 
 - A clock that never goes back. On Linux it is CLOCK_BOOTTIME, which counts the machine's own sleep.
   It does not count the time in which a hypervisor pauses a virtual machine, such as that of WSL2 or
   Docker Desktop on a laptop that sleeps. Elsewhere it is `time.monotonic`.
-- The wall clock. So a pause counts as soon as the machine has set its wall clock, and not before
-  that. If the wall clock is set forward, timeouts seem to be over too early, which is safe. If it
-  is set back, the other clock decides.
+- The wall clock. It adds a pause as soon as the machine has set its wall clock, and not before. If
+  the wall clock is set forward, timeouts seem to be over too early, which is safe. If it is set
+  back, the other clock decides.
 
-Nobody has tried this on macOS or Windows, or on a virtual machine that was really paused: the tests
-replace the clocks.
+Not tested on macOS, on Windows, or on a virtual machine that was really paused: the tests replace
+the clocks.
 https://man7.org/linux/man-pages/man2/clock_gettime.2.html
 https://docs.python.org/3/library/time.html#time.monotonic
 """
@@ -61,7 +61,7 @@ _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def _read_steady_clock() -> float:
-    """Return the seconds of the clock that never goes back and counts most of the time of sleep."""
+    """Return the seconds of a clock that never goes back. On Linux, it counts the sleep too."""
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
@@ -73,5 +73,5 @@ _LARGER_STEP_CLOCK = LargerStepClock(_read_steady_clock, _read_wall_clock)
 
 
 def read_sleep_counting_clock() -> float:
-    """Return the seconds of a clock that never goes back and counts the time of sleep."""
+    """Return the seconds of a clock that never goes back and counts the machine's sleep."""
     return _LARGER_STEP_CLOCK.read()

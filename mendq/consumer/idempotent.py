@@ -4,24 +4,27 @@
 
 How `Once` works:
 
-1. A claim comes before the work. It is one item in DynamoDB that says which run has the key and
-   until when. A run whose key is claimed by another run raises `Busy`.
+1. A run claims the key before the work. The claim is one item in DynamoDB that says which run has
+   the key and until when. If another run has claimed the key, `Busy` is raised.
 2. A claim is short and is renewed while the work runs. So it ends about `claim_seconds` after a
    crash, and a slow consumer keeps it.
-3. All times are DynamoDB's own: the Date header of its answer, or that date plus a duration. A
-   consumer's clock is never used, so `Once` refuses no work because a clock is wrong. Only AWS
-   does: a request must reach it within about five minutes of the time that boto3 signs.
-4. A run takes over a claim only if the claim is exactly as it was when it was found to be over. A
+3. All times are DynamoDB's own: the Date header of its answer, or that date plus a duration. So a
+   wrong clock of a consumer never makes `Once` refuse work. AWS itself refuses a request that does
+   not reach it within about five minutes of the time that boto3 signs.
+4. A run takes over an expired claim only if the claim has not changed since the run read it. A
    claim that was renewed in between is not taken.
-5. A run recognises its own claim. If DynamoDB's answer was lost and the call is made again, the
-   claim is not mistaken for another run's.
-6. A run records that its work is done even if it lost its claim meanwhile, because it is true. It
-   then raises `ClaimLost`: another run may have done the same work.
+5. A run recognizes its own claim. If DynamoDB's answer was lost and the call is repeated, the run
+   does not mistake its claim for another run's.
+6. A run records that its work is done even if it lost its claim meanwhile, because that is true. It
+   then raises `ClaimLost`, because another run may have done the same work.
 
-In two cases the work is still done twice. A process may be suspended for longer than its claim, or
-not reach DynamoDB for that long, and continue while another run does the same work. Or a process
-may crash, or not reach DynamoDB, after the work and before it is recorded. If the service that does
-the work can recognise a repeated key, give it the same key.
+The work may still be done twice in two cases:
+
+- A process is suspended for longer than its claim, or cannot reach DynamoDB for that long, and
+  continues while another run does the same work.
+- A process crashes or cannot reach DynamoDB after the work and before it is recorded.
+
+If the service that does the work can recognize a repeated key, give it the same key.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
 https://www.rfc-editor.org/rfc/rfc9110#name-date
@@ -54,15 +57,15 @@ if TYPE_CHECKING:
 
 Order = Mapping[str, Any]
 _LOG = logging.getLogger(__name__)
-# Longer than SQS keeps a message: 14 days in its queue, 14 as a DLQ message.
+# How long DynamoDB keeps a key: longer than SQS keeps a message, which is at most 14 days in its
+# queue and 14 days in its DLQ.
 REMEMBERED_SECONDS = 30 * 86_400
-# Number of renewals in `claim_seconds`.
+# The number of renewals in `claim_seconds`.
 _RENEWALS_PER_CLAIM = 4
-# How often at most a new claim is renewed before the work, if each write takes longer than half of
+# The most renewals of a new claim before the work, if each write takes longer than half of
 # `claim_seconds`.
 _MOST_CLAIM_REFRESHES = 4
-# How often at most a run tries to record that its work is done. All attempts take about
-# `claim_seconds`.
+# The most tries to record that the work is done. All together take about `claim_seconds`.
 _MOST_RECORD_ATTEMPTS = 5
 # The most messages that a consumer holds because their orders are busy. A body can be 1 MiB.
 MOST_WAITING_MESSAGES = 100
@@ -73,12 +76,12 @@ _ACCESS_DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException"})
 class Busy(Exception):
     """Another run has claimed this key: it does the work, or has crashed. Try the message again.
 
-    Also raised if this run could not claim the key, because each write of its claim took too long.
+    It is also raised if this run could not claim the key in time, because its writes were too slow.
     """
 
 
 class ClaimLost(Busy):
-    """The work is done, but its claim ran out meanwhile: another run may have done it as well."""
+    """The work is done, but its claim ended meanwhile, so another run may have done it as well."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,9 @@ class Once:
     Args:
         dynamodb: A client that may call GetItem and UpdateItem.
         table: A table with the partition key `key` and the time to live `expires_at`.
-        claim_seconds: How long a key stays claimed after a crash. While the work runs, the claim is
-            renewed four times in this time, so the work may take longer. Choose less than the
-            visibility timeout: then the first redelivery after a crash can do the work.
+        claim_seconds: How long a key stays claimed after a crash. The work may take longer, because
+            its claim is renewed four times in this time. Choose less than the visibility timeout,
+            so that the first redelivery after a crash can do the work.
     """
 
     dynamodb: DynamoDBClient
@@ -108,15 +111,15 @@ class Once:
         """Do the work unless it was done before.
 
         Returns:
-            True if the work was done now, False if it had been done before.
+            True if this call did the work, False if it had been done before.
 
         Raises:
-            Busy: Another run has the key, or each write of the claim took too long. Nothing was
-                done.
+            Busy: Another run has the key, or each write of the claim took too long. The work was
+                not done.
             ClaimLost: The work was done and recorded, but perhaps by another run as well.
-            Exception: What `work` raises. The key is free again at once; after `claim_seconds` if
-                DynamoDB cannot be reached.
-            ClientError, BotoCoreError: A call to DynamoDB failed. If `work` has run by then, it is
+            Exception: The error that `work` raised. The key is free again at once, or after
+                `claim_seconds` if DynamoDB cannot be reached.
+            ClientError, BotoCoreError: A call to DynamoDB failed. If `work` has already run, it is
                 not recorded as done, and a later run does it again.
             RuntimeError: An answer of DynamoDB has no Date header. The work was not done.
         """
@@ -152,11 +155,11 @@ class Once:
         SQS would then move the message to the DLQ although its work can be done.
 
         Args:
-            visibility_seconds: The visibility timeout that messages are received with.
+            visibility_seconds: The visibility timeout with which messages are received.
             max_receive_count: The maxReceiveCount of the queue's RedrivePolicy.
             holds_busy: True if the consumer holds a message whose key is busy, as `Careful` does.
-                False if it lets the visibility timeout run out, as a Lambda function does. Such a
-                consumer may use up its first redelivery at once after the crash.
+                False if it lets the visibility timeout end, as a Lambda function does. Such a
+                consumer may lose its first redelivery right after the crash.
         """
         lost_receive_count = 1 if holds_busy else 2
         seconds_until_dlq = visibility_seconds * (max_receive_count - lost_receive_count)
@@ -174,9 +177,9 @@ class Once:
         )
 
     def _claim_key(self, key: str, owner: str) -> bool:
-        """Claim the key for `owner`, this run.
+        """Claim the key for this run, whose id is `owner`.
 
-        Return True if this run has claimed the key, False if the work is done already. Raise Busy
+        Return True if this run has claimed the key, False if the work is already done. Raise Busy
         if another run has the key, or if each write of the claim takes too long.
         """
         item, now = self._read_item(key)
@@ -187,7 +190,7 @@ class Once:
         condition = "attribute_not_exists(held_until)"
         condition_values: dict[str, AttributeValueTypeDef] = {}
         if "held_until" in item:
-            # Replace only the expired claim that was read: its owner may have renewed it meanwhile.
+            # Replace only the expired claim that was read. Its owner may have renewed it meanwhile.
             condition = "held_until = :seen"
             condition_values = {":seen": item["held_until"]}
         try:
@@ -208,14 +211,14 @@ class Once:
         return True
 
     def _refresh_claim(self, key: str, owner: str, claimed_at: int, stored_at: int) -> None:
-        """Renew a claim that took long to store, so that the work begins with most of its time.
+        """Renew a claim that took long to store, so that most of it is left when the work begins.
 
         boto3 repeats a throttled or unanswered call for many seconds, and the process may be
-        suspended. The claim could then be over before the work begins. Times are DynamoDB's, in
-        seconds.
+        suspended. Without this, the claim could be over before the work begins. Times are
+        DynamoDB's, in seconds.
 
         Raises:
-            Busy: Another run took the claim over, or every write takes too long. Nothing was done.
+            Busy: Another run took over the claim, or every write takes too long.
         """
         for _ in range(_MOST_CLAIM_REFRESHES):
             if stored_at - claimed_at <= self.claim_seconds / 2:
@@ -237,7 +240,7 @@ class Once:
             try:
                 _, now = self._read_item(key)
                 self._store_claim(key, owner, now, "held_by = :owner", {})
-            # After any error the next renewal is tried, because the work still runs.
+            # Try the next renewal after any other error, because the work still runs.
             except Exception as error:  # noqa: BLE001
                 is_claim_lost = _read_error_code(error) == _CONDITION_FAILED_CODE
                 if is_claim_lost and not work_end_event.is_set():
@@ -260,9 +263,9 @@ class Once:
             key: The key.
             owner: The id of this run.
             now: DynamoDB's time in seconds.
-            condition: The claim is stored only if DynamoDB finds this true, and the work is not
-                recorded as done.
-            condition_values: Values that the condition uses, by placeholder.
+            condition: A DynamoDB condition. The claim is stored only if the condition is met and
+                the work is not recorded as done.
+            condition_values: The values of the condition's placeholders.
 
         Returns:
             DynamoDB's time when it answered, in seconds.
@@ -284,8 +287,8 @@ class Once:
     def _record_work_done(self, key: str, owner: str) -> None:
         """Record that the work is done, even if this run has lost its claim.
 
-        A failed call is repeated for about `claim_seconds`, because without the record the work is
-        done again.
+        Repeat a failed call for about `claim_seconds`, because the work would be done again without
+        the record.
 
         Raises:
             ClaimLost: The work is recorded, but this run has lost its claim.
@@ -336,7 +339,7 @@ class Once:
 def _read_answer_time(metadata: ResponseMetadataTypeDef) -> int:
     """Return the time of DynamoDB's answer, in whole seconds since 1970.
 
-    Raises RuntimeError if the answer has no Date header.
+    Raise RuntimeError if the answer has no Date header.
     """
     date_header = metadata["HTTPHeaders"].get("date")
     if date_header is None:
@@ -347,7 +350,7 @@ def _read_answer_time(metadata: ResponseMetadataTypeDef) -> int:
 def _is_claimed(item: Mapping[str, AttributeValueTypeDef], now: int) -> bool:
     """Return True if a run has claimed the key and the claim is not over.
 
-    `now` is rounded down to the second, so that a claim is never over too early.
+    `now` is DynamoDB's time, rounded down to the second, so that a claim never ends too early.
     """
     return "held_until" in item and float(item["held_until"]["N"]) >= now
 
@@ -360,7 +363,7 @@ def _read_error_code(error: Exception) -> str:
 
 
 class _OrderOutcome(Enum):
-    """Result of the work on one message: done, left because the order is busy, or failed."""
+    """The result of the work on one message. BUSY means that another run has the order."""
 
     DONE = auto()
     BUSY = auto()
@@ -372,15 +375,15 @@ class Careful:
     """Consumes a queue of orders and does each order once.
 
     A message whose order is busy in another run stays held, and the next `consume` tries it again.
-    So it does not come closer to maxReceiveCount, and the other messages do not wait for it. At
-    most MOST_WAITING_MESSAGES messages wait in this way. SQS returns the others after their
-    visibility timeout.
+    So its receive count does not rise, and the other messages do not wait for it. At most
+    MOST_WAITING_MESSAGES messages wait in this way. SQS returns further ones after their visibility
+    timeout.
 
-    One object may be used by several threads.
+    Several threads may use one object.
 
     Args:
         sqs: A client that may call ReceiveMessage, DeleteMessage and ChangeMessageVisibility. If
-            it may also call GetQueueAttributes, the first `consume` checks the queue.
+            it may also call GetQueueAttributes, the first `consume` checks the queue's settings.
         queue_url: The queue.
         once: Remembers which orders are done.
         work: Does one order.
@@ -401,10 +404,10 @@ class Careful:
         self._is_queue_checked = False
 
     def consume(self) -> None:
-        """Receive once, and do the orders of the received messages and of those that waited.
+        """Receive once, and do the orders of the received and the waiting messages.
 
-        A message is deleted if its order is done. It waits for the next call if its order is busy.
-        If its order failed, SQS returns it when its visibility timeout is over.
+        A message is deleted if its order is done, and waits for the next call if its order is busy.
+        If its order failed, SQS returns the message when its visibility timeout is over.
 
         Raises:
             ValueError: The queue would move messages to its DLQ before the claim of a crashed
@@ -430,7 +433,7 @@ class Careful:
                 waiting_messages = self._handle_messages_in_order(messages, heartbeat)
                 kept_messages = dict(islice(waiting_messages.items(), MOST_WAITING_MESSAGES))
             finally:
-                # A message whose work failed comes again after its visibility timeout.
+                # SQS returns a message whose work failed after its visibility timeout.
                 heartbeat.stop_extending(*(messages.keys() - kept_messages.keys()))
                 with self._lock:
                     self._waiting_messages.update(kept_messages)
@@ -440,15 +443,15 @@ class Careful:
     ) -> dict[str, MessageTypeDef]:
         """Handle each message. Return the messages that must wait, by message id.
 
-        A message waits if its order is busy, or behind such a message of its FIFO group. A message
-        behind a failed one of its FIFO group is released.
+        A message waits if its order is busy, or if an earlier message of its FIFO group waits. A
+        message is released if an earlier message of its FIFO group failed.
         """
         busy_group_ids: set[str] = set()
         failed_group_ids: set[str] = set()
         waiting_messages: dict[str, MessageTypeDef] = {}
         for message_id, message in messages.items():
             group_id = self._get_group_id(message)
-            # In a FIFO queue no message may overtake an earlier one of its group.
+            # In a FIFO queue, no message may overtake an earlier message of its group.
             if group_id in failed_group_ids:
                 heartbeat.release(message_id)
                 continue
@@ -472,8 +475,8 @@ class Careful:
             return _OrderOutcome.FAILED
         try:
             order = json.loads(message["Body"])
-            # The key must not be the message id: a message that is sent or redriven again has a
-            # new id.
+            # The key must not be the message id, because a message that is sent or redriven again
+            # has a new id.
             self.once.run(order["order_id"], lambda: self.work(order))
         except Busy:
             return _OrderOutcome.BUSY
@@ -491,10 +494,10 @@ class Careful:
         return message["MessageId"]
 
     def _check_queue(self) -> None:
-        """Raise ValueError if the claim is too long for the queue's retries.
+        """Raise ValueError if the claim is too long for the queue's maxReceiveCount.
 
-        Ask SQS for the queue's RedrivePolicy in each call, until one check has passed. If SQS does
-        not allow it, log a warning and do not ask again.
+        Each call reads the queue's RedrivePolicy, until one check has passed. If AWS denies the
+        read, log a warning and do not try again.
         """
         if self._is_queue_checked:
             return

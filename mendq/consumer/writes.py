@@ -1,4 +1,4 @@
-"""Delete messages or change their visibility timeouts, up to ten in a call.
+"""Delete messages or change their visibility timeouts, up to ten in one call.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibilityBatch.html
 """
@@ -13,13 +13,13 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 SQSCall = Callable[..., Any]
-# SQS lets a consumer hold a message for at most 12 hours after the receive. Extensions do not
-# change that.
+# SQS lets a consumer hold a message for at most 12 hours after the receive. Extensions cannot make
+# it longer.
 LONGEST_HOLD_SECONDS = 43_200
 MOST_ENTRIES_PER_BATCH = 10
 # Error codes of SQS for a message that another consumer has received by now, or for a message or a
-# queue that was deleted.
-# In a standard queue SQS may accept such a call, so the heartbeat's clock decides as well.
+# queue that was deleted. In a standard queue SQS may accept such a call, so the heartbeat also
+# checks its own clock.
 LOST_MESSAGE_CODES = frozenset(
     {
         "InvalidParameterValue",
@@ -29,21 +29,19 @@ LOST_MESSAGE_CODES = frozenset(
         "ReceiptHandleIsInvalid",
     }
 )
-# Stands for the error code if SQS gave no answer.
+# Used as the error code if SQS did not answer.
 _NO_ANSWER_CODE = ""
 
 
 @dataclass(eq=False)
 class Hold:
-    """A message that this consumer holds.
-
-    Times are in seconds, as the heartbeat's clock tells them.
+    """A message that this consumer holds. Times are those of the heartbeat's clock, in seconds.
 
     Attributes:
-        message_id: the message's id.
-        handle: the receipt handle of the newest receive.
-        received_at: when the receive began.
-        hidden_until: when the visibility timeout ends.
+        message_id: The message's id.
+        handle: The receipt handle of the newest receive.
+        received_at: When the receive began.
+        hidden_until: When the visibility timeout ends.
     """
 
     message_id: str
@@ -53,13 +51,13 @@ class Hold:
 
     @property
     def hold_limit_at(self) -> float:
-        """The time when SQS's limit of 12 hours ends: then other consumers can get the message."""
+        """When SQS's limit of 12 hours ends, after which other consumers can get the message."""
         return self.received_at + LONGEST_HOLD_SECONDS
 
     def is_extension_due(self, now: float, visibility_seconds: float) -> bool:
-        """Return True if the visibility timeout should be extended now.
+        """Return True if half of the visibility timeout is over and it can be extended.
 
-        This is so if half of it is over, and SQS's limit of 12 hours still allows a longer one.
+        SQS's limit of 12 hours may forbid an extension.
         """
         is_half_over = now >= self.hidden_until - visibility_seconds / 2
         return is_half_over and self.hold_limit_at - self.hidden_until >= 1
@@ -74,16 +72,16 @@ def change_messages(
 ) -> dict[str, str]:
     """Make one call about at most ten messages. Return the error codes of messages that failed.
 
-    The result has the codes by message id; an empty code means that SQS gave no answer. Errors of
-    boto3 are not raised. A single message goes by the single call, because CloudTrail does not
-    record a failed entry of a batch.
+    The result has the codes by message id; an empty code means that SQS did not answer. Errors of
+    boto3 are not raised. For one message, `single_message_call` is used, because CloudTrail does
+    not record a failed entry of a batch.
 
     Args:
         single_message_call: boto3's call for one message.
         batch_call: boto3's call for several messages.
-        queue_url: the queue.
-        holds: the messages.
-        arguments: further arguments, the same for each message.
+        queue_url: The queue.
+        holds: The messages.
+        arguments: Further arguments of the call, the same for each message.
     """
     receipt_handles = [hold.handle for hold in holds]
     response: Mapping[str, Any]
@@ -108,14 +106,14 @@ def change_messages(
 def _read_error_code_by_message_id(
     response: Mapping[str, Any], holds: Sequence[Hold]
 ) -> dict[str, str]:
-    """Return the error codes of the entries that SQS did not report as successful, by message id.
+    """Return the error code of each message that SQS did not report as successful, by message id.
 
-    The id of an entry is the position of its hold in `holds`.
+    The id of an entry in SQS's response is the index of its message in `holds`.
     """
     error_code_by_entry_id = {
         entry["Id"]: _read_error_code(entry) for entry in response.get("Failed", [])
     }
-    # Only an entry that the answer calls successful has succeeded. One that is missing has failed.
+    # An entry that is missing in the answer counts as failed.
     successful_entry_ids = {entry["Id"] for entry in response.get("Successful", [])}
     successful_entry_ids -= error_code_by_entry_id.keys()
     error_code_by_message_id: dict[str, str] = {}
@@ -136,5 +134,5 @@ def split_into_batches(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:
 
 
 def _read_error_code(error: Mapping[str, Any]) -> str:
-    """Return an error's code without the service's prefix and without `Exception` at its end."""
+    """Return an error's code without its prefix, such as `AWS.SQS.`, and the suffix `Exception`."""
     return str(error.get("Code", "")).rpartition(".")[2].removesuffix("Exception")
