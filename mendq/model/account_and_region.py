@@ -20,7 +20,7 @@ class AccountAndRegion:
         """Return the purpose of one of Mendq's roles, such as `heal`; None for any other principal.
 
         Args:
-            principal_arn: The role's IAM ARN. The ARN of a session of the role gives None.
+            principal_arn: The role's IAM ARN. For the ARN of a role's session, the result is None.
         """
         arn_before_role_name, _, actual_role_name = principal_arn.partition(":role/")
         if not arn_before_role_name.endswith(f":iam::{self.account}"):

@@ -1,9 +1,9 @@
-"""Case: what does Mendq record about one symptom of one queue?
+"""Cases: Mendq's record of one symptom of one queue.
 
-A case is one symptom of one queue, from the transition that opens it to the one that ends it. A
-`Case` describes the case after one of its transitions, usually the newest one. `mendq.model.state`
-lists the states of a case, `mendq.model.lifecycle` decides when a case moves, and
-`mendq.model.evidence` holds the failed calls and scan findings that a case is based on.
+A case lasts from the transition that opens it to the transition that ends it. A `Case` describes
+the case after one of its transitions, usually the newest. `mendq.model.state` lists the states of a
+case, `mendq.model.lifecycle` decides when a case moves, and `mendq.model.evidence` defines the
+failed calls and scan findings on which a case is based.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ TRANSITION_EVENT = "Mendq case transition"
 NOTIFICATION_EVENT = "Mendq notification"
 # The refusal code of a case that ended because its queue was deleted.
 QUEUE_DELETED_CODE = "queue_deleted"
-# A key of a case's evidence. The value is the case whose change did not help or was rolled back.
-# From then on Mendq only proposes plans for the queue and symptom, until a person approves one.
+# A key in a case's evidence. The value is the id of a case whose change did not help or was rolled
+# back. While the key is there, Mendq only proposes plans for the queue and symptom. A person's
+# approval removes it.
 MODE_LOWERED_BY_CASE_KEY = "lowered_by"
-# A key of the evidence of a case about a DLQ that Mendq made and that is not managed itself. The
-# value is the managed source for which Mendq made the DLQ.
+# A key in the evidence of a case about an unmanaged DLQ that Mendq made. The value is the managed
+# source for which Mendq made the DLQ.
 DLQ_MADE_FOR_SOURCE_KEY = "made_for"
 
-# The keys that a document of a transition must have, in the order in which it has them.
+# The keys that a transition's document must have.
 _DOCUMENT_KEYS = (
     "notified",
     "urgent",
@@ -65,11 +66,11 @@ _DEFAULT_VALUE_BY_KEY: Mapping[str, Any] = {"urgent": False, "next_step": {}}
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationState:
-    """Says if people were notified of a transition, and what a person can do next.
+    """The notification about a transition: if people get one, and what they can do next.
 
     Attributes:
         notified: True if people are notified of the transition. Mendq may send the notification
-            some time later.
+            later.
         urgent: True if the notification is urgent.
         next_step: A sentence, a command and a runbook. Empty if the transition is not recorded yet,
             or if an older version recorded it.
@@ -82,23 +83,23 @@ class NotificationState:
 
 @dataclass(frozen=True)
 class Case(NotificationState):
-    """A case, as one of its transitions describes it: usually the newest one.
+    """A case after one of its transitions, usually the newest.
 
     Attributes:
-        case_id: The case's name. It begins with the symptom.
+        case_id: The case's id. It begins with the symptom.
         n: The number of the transition, from 1.
         at: When the transition happened.
-        came_from: The state before; None if the transition opened the case.
-        state: The state now.
+        came_from: The state before the transition; None if it opened the case.
+        state: The state after the transition.
         queue_arn: The queue.
         symptom: The symptom's name.
         reason: Why the case moved, for people.
-        evidence: The document of the failed calls, or of a scan's measurement.
-        steps: The documents of the plan's steps.
-        actor: Who moved the case: a Lambda, or the ARN of a person.
-        code: The refusal's code; empty without one.
-        opened_at: When the case opened; None if it is not known. It is not in the document: the
-            case store keeps it next to it.
+        evidence: The failed calls, or a scan's measurement, as a JSON object.
+        steps: The plan's steps as JSON objects.
+        actor: Who moved the case: a Lambda, or the name or ARN of a person.
+        code: The refusal's code; empty without a refusal.
+        opened_at: When the case opened; None if it is not known. It is not part of the document,
+            because the case store keeps it in an attribute of its own.
     """
 
     case_id: str
@@ -116,9 +117,9 @@ class Case(NotificationState):
     opened_at: datetime | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return the transition as the case bucket stores it.
+        """Return the transition as a JSON object for the case bucket and the case store.
 
-        The order of the keys must not change: the case store compares documents as text.
+        The order of the keys must not change, because the case store compares documents as text.
         """
         queue = parse_queue_arn(self.queue_arn)
         return {
@@ -146,13 +147,13 @@ class Case(NotificationState):
     def from_document(
         cls, document: Mapping[str, Any], code: str = "", opened_at: datetime | None = None
     ) -> Self:
-        """Return the transition that `document` returned and Mendq stored.
+        """Return the transition in a stored document. This is the inverse of `document`.
 
-        Raise KeyError, TypeError or ValueError if the document does not have that form.
+        Raise KeyError, TypeError or ValueError if the document is not valid.
 
         Args:
-            document: The stored document, perhaps of an older version.
-            code: The refusal's code. If it is empty, the code in the document counts.
+            document: The stored document, perhaps by an older version of Mendq.
+            code: The refusal's code. If it is empty, the code in the document is used.
             opened_at: When the case opened; None if the caller does not know it.
         """
         document = {**_DEFAULT_VALUE_BY_KEY, **document}
@@ -193,7 +194,7 @@ class Case(NotificationState):
     def key(self) -> str:
         """Return the S3 key of this transition in the case bucket.
 
-        The key depends only on the transition, so storing the transition twice changes nothing.
+        The key depends only on the transition, so storing a transition twice writes one object.
         """
         return f"cases/dt={self.at:%Y-%m-%d}/{self.transition}.json"
 
@@ -204,10 +205,9 @@ class Case(NotificationState):
 
     @property
     def callers(self) -> tuple[str, ...]:
-        """The principals whose calls failed.
+        """The principals whose calls failed, or only the symptom's name if none is known.
 
-        If no principal is known, for example because a scan found the fault, this is the symptom's
-        name.
+        For example, no principal is known if a scan found the fault.
         """
         principals = self.evidence.get("principals", ())
         return tuple(principal for principal in principals if principal) or (self.symptom,)
@@ -219,14 +219,14 @@ class Case(NotificationState):
 
     @property
     def is_approved_by_person(self) -> bool:
-        """True if the case is approved, and a person approved it, not the settings."""
+        """True if the case is approved by a person, and not by the settings."""
         return self.state is State.APPROVED and self.came_from is State.PROPOSED
 
     @property
     def is_redriving(self) -> bool:
         """True if the case's redrive is running.
 
-        The redrive Lambda continues the redrive each minute until it ends. Until then, the case's
+        The redrive Lambda continues a redrive each minute until it ends. Until then, the case's
         state has no time limit.
         """
         if self.state is not State.APPLIED:
@@ -234,11 +234,10 @@ class Case(NotificationState):
         return any(step["attribute"] == RedriveMessages.attribute for step in self.steps)
 
     def is_open(self, now: datetime, timing: Timing) -> bool:
-        """Return True if the case is open. Then no second case of the queue and symptom may open.
+        """Return True if the case is open. No second case of its queue and symptom may open then.
 
-        A state with a time limit counts as ended TIME_LIMIT_GRACE after its limit, even if
-        follow_up has not ended it. Otherwise Mendq could not fix the queue as long as follow_up is
-        down.
+        A case counts as ended TIME_LIMIT_GRACE after its state's time limit, even if follow_up has
+        not ended it. Otherwise Mendq could not fix the queue while follow_up is down.
         """
         if self.is_final:
             return False
@@ -274,9 +273,8 @@ class Case(NotificationState):
     def _make_next_evidence(self, state: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the evidence for the next state, with MODE_LOWERED_BY_CASE_KEY added or removed.
 
-        MODE_LOWERED_BY_CASE_KEY is added if the case's change did not help, may do harm or was
-        rolled back. It means that Mendq only proposes further changes. A person's approval removes
-        it.
+        It is added if the case's change did not help, may do harm or was rolled back, and removed
+        by an approval.
         """
         has_fix_failed = state is State.ESCALATED and self.state in STATES_WITH_FIX_IN_PLACE
         if state is State.ROLLED_BACK or has_fix_failed:
@@ -292,8 +290,8 @@ class Case(NotificationState):
         """Return this transition, changed to follow `newest_case`, the newest stored transition.
 
         If another transition of the same case was stored meanwhile, this transition gets the next
-        number. Its state before becomes the state of the stored transition, and its time is not
-        earlier than the stored one. Otherwise it is returned unchanged.
+        number, the stored state as `came_from`, and a time that is not before the stored one.
+        Otherwise it is returned unchanged.
         """
         if newest_case is None or newest_case.case_id != self.case_id or newest_case.n < self.n:
             return self
@@ -304,8 +302,9 @@ class Case(NotificationState):
     def is_repeated_by(self, newer_case: Case) -> bool:
         """Return True if `newer_case`, a newer case or transition, would tell people nothing new.
 
-        Reasons are not compared, because only numbers in them may differ. Two refusals count as the
-        same, even with different codes, because the refusals of a queue alternate.
+        State, code and steps are compared. Reasons are not, because often only numbers in them
+        differ. Two refused cases count as the same even with different codes, because the refusals
+        of a queue alternate.
         """
         if self.state is newer_case.state is State.REFUSED:
             return True
@@ -319,16 +318,16 @@ class Case(NotificationState):
     def is_rollback(self) -> bool:
         """True if this transition rolled the case's change back.
 
-        Mendq does a rollback that an operator asked for even during a freeze, and if the limit of
-        writes is used up. It does none of its own then.
+        An operator's rollback is done even during a freeze, and if the limit of writes is reached.
+        An automatic rollback is not.
         """
         return self.state is State.ROLLED_BACK
 
     @property
     def news(self) -> str:
-        """The state and the refusal code as text.
+        """The state and the refusal code as one text.
 
-        If two notifications about the case have the same text, the second one repeats the first.
+        Of two notifications about a case with the same text, the second repeats the first.
         """
         return f"{self.state}:{self.code}"
 
@@ -350,7 +349,7 @@ def _check_evidence(evidence: Any, transition_at: datetime) -> None:
         raise TypeError("its evidence is no mapping")
     stored_times = [evidence[name] for name in ("first_at", "last_at") if evidence.get(name)]
     for time in (transition_at, *map(datetime.fromisoformat, stored_times)):
-        # Times are added to these, and the last year has no room for them.
+        # Mendq adds durations to these times, which could raise an error in the last year.
         if time.tzinfo is None or time.year == MAXYEAR:
             raise ValueError(f"{time} is no time of a case")
     for name, expected_type in (("failed_calls", int), ("principals", list), ("requests", list)):
@@ -363,7 +362,7 @@ def _check_evidence(evidence: Any, transition_at: datetime) -> None:
 
 
 class OpeningDetails(TypedDict):
-    """Details of a case's first transition: the reason, the actor, and perhaps a refusal's code."""
+    """Details of a case's first transition: reason, actor, and optionally a refusal's code."""
 
     reason: str
     actor: str
@@ -384,8 +383,8 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
     """Return the first transition of a new case.
 
     The case's id depends on the queue, the symptom, the day, and the previous case of the queue and
-    symptom. So two runs that open the case at the same time give it the same id. A run that gets
-    the same events again, because the first run died, gives it the same id too.
+    symptom. So two runs that open the case at the same time give it the same id, and so does a run
+    that repeats the work of a dead run.
     """
     previous_id = previous.case_id if previous else ""
     case_digest = sha256(f"{queue_arn} {symptom} {previous_id} {now:%Y-%m-%d}".encode()).hexdigest()
@@ -404,8 +403,8 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
     )
 
 
-# A notification about a case is repeated after this time. `mendq.notifications.announcements` gives
-# the reason.
+# The time after which a notification about a case may be repeated.
+# `mendq.notifications.announcements` gives the reason.
 REPEAT_NOTIFICATION_AFTER = timedelta(hours=24)
 
 

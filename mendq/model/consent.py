@@ -38,14 +38,14 @@ class Consent:
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         """Return the queue's mode; None if Mendq does not manage the queue.
 
-        Without a `mendq` tag, a queue that settings name has the account's mode, and Mendq does not
-        manage other queues. The tag `off` means that Mendq does not manage the queue. With any
-        other tag, the mode is the tag's value, but at most the higher of `tag_may_raise_to` and,
-        if settings name the queue, the account's mode. An unknown value means `observe`. The IAM
-        policies of Mendq's roles have the same limit.
-
-        Mendq never manages a quarantine, even if settings name it or it has the tag: only people
-        take messages out of a quarantine.
+        - Without a `mendq` tag, a queue that settings name has the account's mode. Mendq does not
+          manage other queues.
+        - With the tag `off`, Mendq does not manage the queue.
+        - With any other tag, the mode is the tag's value; an unknown value means `observe`. It is
+          at most `tag_may_raise_to` or, if settings name the queue and it is higher, the account's
+          mode. The IAM policies of Mendq's roles have the same limit.
+        - Mendq never manages a quarantine, whatever its name or tag, because only people take
+          messages out of a quarantine.
         """
         if is_quarantine(queue_name):
             return None
@@ -59,9 +59,9 @@ class Consent:
         return min(mode_of_tag, max(mode_of_settings or Mode.OBSERVE, self.tag_may_raise_to))
 
     def explain_mode(self, queue_name: str, tags: Mapping[str, str]) -> str:
-        """Return the reason, for people, why `mode_of` returns its mode for this queue.
+        """Return a sentence for people that explains the result of `mode_of` for this queue.
 
-        Do not call this for a quarantine: `mode_of` ignores settings and tags for it.
+        Do not call this for a quarantine, for which `mode_of` ignores settings and tags.
         """
         matching_patterns = [
             pattern for pattern in self.queues if _matches_pattern(queue_name, pattern)
@@ -84,7 +84,7 @@ class Consent:
     def has_exact_name(self, queue_name: str) -> bool:
         """Return True if settings contain the queue's full name.
 
-        A prefix with `*` does not count, because it also matches queues that never existed.
+        A prefix with `*` does not count, because it also matches names that no queue ever had.
         """
         return queue_name in self.queues
 

@@ -1,7 +1,7 @@
-"""Rules for DLQs and quarantines: which queues may use a DLQ, which attributes a new one gets, and
-why an existing queue is unfit.
+"""Rules for DLQs and quarantines.
 
-A quarantine is a queue for messages that failed again after a redrive.
+The rules say which queues may use a DLQ, which attributes a new DLQ or quarantine gets, and why an
+existing queue is unfit. A quarantine is a queue for messages that failed again after a redrive.
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ def select_confirmed_sources(
 
     A source is a queue whose RedrivePolicy names the DLQ. Any queue may name any other queue, so
     the RedrivePolicy alone proves nothing. A source is confirmed if the DLQ's RedriveAllowPolicy
-    names it, or if Mendq manages the source. Mendq may manage the source because of its tag, but
-    anyone may create a queue and tag it. So a tag confirms nothing if the DLQ has a higher mode
-    than tags can give, or if the DLQ's RedriveAllowPolicy is neither `allowAll` nor unreadable.
+    names it, or if Mendq manages the source.
+
+    A source that is managed only by its tag needs more proof, because anyone may create a queue and
+    tag it. It is not confirmed if the DLQ has a higher mode than tags can give, or if the DLQ's
+    RedriveAllowPolicy is neither `allowAll` nor unreadable.
 
     Args:
         candidate_source_arns: The ARNs of the queues whose RedrivePolicy names the DLQ.
         dlq: The DLQ with its attributes and tags.
         consent: The settings that say which queues Mendq manages.
-        read_tags: Returns the tags of the queue with this ARN. Not called for a queue that its tags
-            cannot confirm.
+        read_tags: Returns the tags of the queue with this ARN. It is not called for a queue that
+            its tags cannot confirm.
     """
     redrive_allow_policy = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
     dlq_mode = consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
@@ -69,10 +71,9 @@ def select_confirmed_sources(
 
 
 def make_safe_storage_attributes(source: Facts) -> dict[str, str]:
-    """Return attributes of a new queue: a retention of 14 days, and the source's encryption.
+    """Return attributes for a new queue: a retention of 14 days, and the source's encryption.
 
-    The new queue uses the source's KMS key. If the source has no KMS key, SQS encrypts with a key
-    of its own.
+    The new queue uses the source's KMS key, or SQS's own encryption if the source has no KMS key.
     """
     attributes = {"MessageRetentionPeriod": str(LONGEST_RETENTION_SECONDS)}
     if source.kms_key is not None:
@@ -83,7 +84,7 @@ def make_safe_storage_attributes(source: Facts) -> dict[str, str]:
 def make_dlq_attributes(source: Facts, dlq_arn: str) -> dict[str, str]:
     """Return the attributes of a new DLQ for this source.
 
-    The RedriveAllowPolicy allows only this source. If the source names `dlq_arn` already, the DLQ
+    The RedriveAllowPolicy allows only this source. If the source already names `dlq_arn`, the DLQ
     gets no RedriveAllowPolicy, because other queues may name `dlq_arn` too.
 
     Args:
@@ -117,7 +118,7 @@ def arn_of_quarantine(source_arn: str) -> str:
 def make_quarantine_attributes(source: Facts) -> dict[str, str]:
     """Return the attributes of a new quarantine for this source.
 
-    The RedriveAllowPolicy keeps queues from naming it as their DLQ.
+    Its RedriveAllowPolicy allows no queue to use it as a DLQ.
     """
     attributes = make_safe_storage_attributes(source)
     attributes["RedriveAllowPolicy"] = RedriveAllowPolicy("denyAll").text
@@ -130,7 +131,7 @@ def why_unfit_as_quarantine(
     """Return the first reason why an existing queue cannot be a quarantine; None if it can.
 
     Args:
-        source: The queue whose messages the quarantine takes.
+        source: The queue whose messages the quarantine receives.
         quarantine_attributes: The attributes of the existing queue.
         consumer_arns: The ARNs of the Lambda functions that consume the existing queue.
     """
@@ -165,11 +166,11 @@ def _list_quarantine_faults(
 
 
 def _list_outsider_access_faults(account: str, policy: str) -> Iterator[str]:
-    """Yield a reason for each statement or principal of the policy that lets outsiders in.
+    """Yield a reason for each statement or principal of the policy that allows outsiders.
 
     An outsider is a principal of another account, or an AWS service. The conditions of statements
-    are ignored, because even a limited permission makes the queue unfit. A policy that cannot be
-    read gives one reason.
+    are ignored, because even a limited permission makes the queue unfit. An unreadable policy gives
+    one reason.
     """
     statements = parse_statements(policy)
     if statements is None:
@@ -181,7 +182,7 @@ def _list_outsider_access_faults(account: str, policy: str) -> Iterator[str]:
 
 
 def _list_faults_of_statement(account: str, statement: Statement) -> Iterator[str]:
-    """Yield a reason for each outsider that a statement names, or if it lets everybody in."""
+    """Yield a reason for each outsider that a statement names, and one if it allows everybody."""
     if statement.is_for_everybody or "Principal" in statement.negated_elements:
         yield "its policy lets everybody in"
     for principal_kind, principals in statement.principals.items():
@@ -199,9 +200,10 @@ def _belongs_to_account(principal: str, account: str) -> bool:
 def _find_encryption_fault(source: Facts, quarantine_attributes: Mapping[str, str]) -> str | None:
     """Return why the queue's encryption is worse than the source's; None if it is good enough.
 
-    Any KMS key of the account is good enough, with one exception: AWS's managed key is not good
-    enough if the source uses a key that a customer made. SQS's own encryption is good enough only
-    if the source has no KMS key. Another account's key is good enough only if the source uses it.
+    - Another account's KMS key is good enough only if the source uses the same key.
+    - AWS's managed KMS key is good enough unless the source uses a customer's key.
+    - Any other KMS key is good enough.
+    - SQS's own encryption is good enough only if the source has no KMS key.
     """
     quarantine_kms_key = quarantine_attributes.get("KmsMasterKeyId", "")
     source_kms_key = source.kms_key or ""

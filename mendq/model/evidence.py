@@ -1,6 +1,6 @@
-"""Evidence: do the failed calls and scan findings about a queue suffice to open a case?
+"""Evidence for a case: failed calls and scan findings about a queue.
 
-`Evidence` holds them, and `Evidence.is_sufficient` gives the answer.
+`Evidence.is_sufficient` says if they are enough to open a case.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mendq.model.time_text import format_time
 MAXIMUM_PRINCIPALS = 10
 MAXIMUM_STORED_SIGHTINGS = 10
 MAXIMUM_ERROR_MESSAGE_LENGTH = 300
-# A case keeps this number of its first requests, and this number of its last requests.
+# How many of its first requests, and of its last requests, a case keeps.
 REQUESTS_KEPT_FROM_START_AND_FROM_END = 5
 # The fields of a request that a case keeps, besides its time and operation.
 _REQUEST_FIELDS = (
@@ -37,12 +37,12 @@ EVIDENCE_MAXIMUM_AGE = timedelta(minutes=60)
 # This many distinct events within this time are enough evidence.
 EVENTS_SUFFICIENT_FOR_CASE = 3
 SUFFICIENT_EVENTS_PERIOD_SECONDS = 600
-# The speed of late deletes is measured over this many deletes of one caller.
+# The interval between late deletes is measured over this many deletes of one caller.
 DELETES_TO_MEASURE_INTERVAL = 3
-# After a pause of a consumer, all its extensions are late at once. So the late calls of consumers
-# that extend count once in this time.
+# All late calls in this time count once, for consumers that extend visibility timeouts. After a
+# pause of such a consumer, all its extensions are late at once.
 EXTENSION_BURST_PERIOD = timedelta(seconds=60)
-# The key of that speed in a case's evidence, in seconds between two deletes.
+# The key of the interval between late deletes in a case's evidence, in seconds.
 DELETE_INTERVAL_KEY = "delete_interval_seconds"
 
 
@@ -58,15 +58,15 @@ class Sighting:
         request_id: AWS's id of the request, for AWS Support.
         principal_arn: The caller; empty if CloudTrail does not name it.
         event_name: The call, such as `SendMessage`.
-        requested_visibility_seconds: The visibility timeout that the call itself asked for; None if
-            it asked for none.
+        requested_visibility_seconds: The visibility timeout that the call itself requested; None if
+            it requested none.
         refused_by: The policy that refused the call; None if no policy refused it.
         is_measured: True for a finding of a scan. One finding is enough evidence, because a scan
             measures several hours.
         error_code: The call's error code, as AWS spelled it.
-        error_message: The begin of the call's error message. It may contain text of the caller.
-        source_ip: The address that the call came from.
-        user_agent: The caller's program. The caller wrote this text.
+        error_message: The beginning of the call's error message. It may contain the caller's text.
+        source_ip: The address from which the call came.
+        user_agent: The caller's program. The caller chose this text.
     """
 
     event_time: datetime
@@ -84,7 +84,7 @@ class Sighting:
 
     @classmethod
     def from_scan(cls, scanned_at: datetime) -> Self:
-        """Make the sighting of a scan's finding, with its time to the second.
+        """Return the sighting of a scan's finding, with its time rounded down to the second.
 
         Findings of the same second have the same event id, so they count as one sighting.
         """
@@ -94,7 +94,7 @@ class Sighting:
 
     @classmethod
     def of(cls, call: FailedCall) -> Self:
-        """Make the sighting of a failed call, with its time to the millisecond."""
+        """Return the sighting of a failed call, with its time rounded down to the millisecond."""
         rounded_microseconds = call.event_time.microsecond // 1_000 * 1_000
         return cls(
             call.event_time.replace(microsecond=rounded_microseconds),
@@ -111,9 +111,9 @@ class Sighting:
         )
 
     def to_text(self) -> str:
-        """Return the text that the case store keeps: the fields as a JSON array.
+        """Return the sighting as text for the case store: the fields as a JSON array.
 
-        The same call always gives the same text, so that a set of texts counts each event once.
+        The same call always gives the same text, so that a set of texts has each event once.
         """
         field_values = [
             int(self.event_time.timestamp() * 1000),
@@ -133,11 +133,11 @@ class Sighting:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the sighting from a text that `to_text` wrote.
+        """Return the sighting in a text. This is the inverse of `to_text`.
 
-        Texts of older versions lack some of the last fields, which get their defaults. Raise
-        ValueError, TypeError or OverflowError if the text is not such an array or its time or
-        policy is not valid.
+        Texts by older versions of Mendq lack some of the last fields, which get their defaults.
+        Raise ValueError, TypeError or OverflowError if the text is not such an array, or if its
+        time or policy is not valid.
         """
         (
             epoch_milliseconds,
@@ -168,9 +168,9 @@ class Sighting:
         return self.event_name == "ChangeMessageVisibility" and is_late
 
     def request(self) -> dict[str, str]:
-        """Return the details of the call that AWS Support asks for, and the caller's address.
+        """Return the call's details for AWS Support and the caller's address, as texts by name.
 
-        The values are texts by name. Empty values are left out.
+        Empty values are left out.
         """
         request = {"at": format_time(self.event_time), "operation": self.event_name}
         for name in _REQUEST_FIELDS:
@@ -186,9 +186,9 @@ class Evidence:
 
     @classmethod
     def of(cls, sightings: Iterable[Sighting]) -> Self:
-        """Make the evidence from sightings.
+        """Return the evidence with these sightings.
 
-        Of several sightings with the same event id, only the earliest is kept.
+        Of several sightings with the same event id, keep only the earliest.
         """
         sighting_by_event_id: dict[str, Sighting] = {}
         for sighting in sorted(sightings):
@@ -197,12 +197,11 @@ class Evidence:
 
     @property
     def counted_sightings(self) -> tuple[Sighting, ...]:
-        """The sightings that count, ordered by time: of a burst of extensions only the first.
+        """The sightings that count as evidence, ordered by time.
 
-        If a principal's extension came too late, its calls count only once in
-        EXTENSION_BURST_PERIOD, together with those of other such principals. One pause of a healthy
-        consumer makes all its extensions and deletes late at once, and so does one slow minute of
-        SQS for a whole fleet.
+        All calls of principals that extended a visibility timeout too late count only once in
+        EXTENSION_BURST_PERIOD. One pause of a healthy consumer makes all its extensions and deletes
+        late at once, and one slow minute of SQS does the same to all consumers.
         """
         extending_principals = {
             sighting.principal_arn for sighting in self.sightings if sighting.is_late_extension
@@ -225,8 +224,8 @@ class Evidence:
     def is_sufficient(self) -> bool:
         """True if the evidence is enough to open a case.
 
-        This is so if EVENTS_SUFFICIENT_FOR_CASE events that count lie within
-        SUFFICIENT_EVENTS_PERIOD_SECONDS, or if a scan found the symptom.
+        It is enough if a scan found the symptom, or if EVENTS_SUFFICIENT_FOR_CASE of
+        `counted_sightings` lie within SUFFICIENT_EVENTS_PERIOD_SECONDS.
         """
         if any(sighting.is_measured for sighting in self.sightings):
             return True
@@ -263,10 +262,10 @@ class Evidence:
         return self.counted_sightings[-MAXIMUM_STORED_SIGHTINGS:]
 
     def smallest_requested_visibility_seconds(self) -> int | None:
-        """Return the smallest visibility timeout in seconds that the failed calls asked for.
+        """Return the smallest visibility timeout in seconds that the failed calls requested.
 
-        None if there are no failed calls, or if a call asked for no visibility timeout. A call that
-        asks for 0 seconds gives its message back, so it counts as a call that asked for none.
+        Return None if there are no failed calls, or if a call requested no visibility timeout or 0
+        seconds. With 0 seconds, a consumer gives its message back.
         """
         requested_seconds = [call.requested_visibility_seconds or 0 for call in self.calls]
         return min(requested_seconds, default=0) or None
@@ -274,9 +273,9 @@ class Evidence:
     def shortest_delete_interval_seconds(self) -> float | None:
         """Return the shortest mean time between successive failed deletes of one caller.
 
-        The mean is that of DELETES_TO_MEASURE_INTERVAL successive deletes. None if no caller made
-        so many. A caller is a principal at one address with one program, because several processes
-        may share a role.
+        Each mean is taken over DELETES_TO_MEASURE_INTERVAL successive deletes. Return None if no
+        caller made that many. A caller is one program of a principal at one address, because
+        several processes may share a role.
         """
         delete_times_by_caller: dict[tuple[str, str, str], list[datetime]] = {}
         for call in self.calls:
@@ -315,7 +314,7 @@ class Evidence:
         return frozenset(policy for policy in policies if policy is not None)
 
     def document(self) -> dict[str, object]:
-        """Return the evidence as a case's transitions store it. There must be a sighting.
+        """Return the evidence as a JSON object for a case. There must be at least one sighting.
 
         `failed_calls` and `requests` do not contain findings of scans. `event_names` and
         `refused_by` are left out if no policy refused a call, and `delete_interval_seconds` if no
@@ -334,10 +333,10 @@ class Evidence:
         policies = sorted(self.refusing_policies())
         delete_interval_seconds = self.shortest_delete_interval_seconds()
         if delete_interval_seconds is not None:
-            # After an approval, a case about a batch is planned again from this.
+            # After an approval, a case about a batch is planned again with this value.
             document[DELETE_INTERVAL_KEY] = delete_interval_seconds
         if policies:
-            # After an approval, a case about callers is planned again from these.
+            # After an approval, a case about callers is planned again with these values.
             document["event_names"] = list(self.event_names())
             document["refused_by"] = policies
         return document
@@ -346,9 +345,9 @@ class Evidence:
         """Return the evidence document of an open case, extended with this newer evidence.
 
         Args:
-            document: The stored document. Only the first and the last
-                REQUESTS_KEPT_FROM_START_AND_FROM_END requests and at most MAXIMUM_PRINCIPALS
-                principals are kept.
+            document: The stored document. The result keeps only the first and the last
+                REQUESTS_KEPT_FROM_START_AND_FROM_END requests, and at most MAXIMUM_PRINCIPALS
+                principals.
         """
         if not self.sightings:
             return dict(document)
@@ -372,8 +371,9 @@ class Evidence:
 
 
 def select_first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Return the first and last requests in order, at most REQUESTS_KEPT_FROM_START_AND_FROM_END
-    each.
+    """Return the first and the last requests in order.
+
+    Each part has at most REQUESTS_KEPT_FROM_START_AND_FROM_END requests.
     """
     first_requests = requests[:REQUESTS_KEPT_FROM_START_AND_FROM_END]
     requests_after_first = requests[REQUESTS_KEPT_FROM_START_AND_FROM_END:]

@@ -33,25 +33,25 @@ def is_aws_managed_key(kms_key: str) -> bool:
 def is_key_of_another_account(facts: Facts, kms_key: str) -> bool:
     """Return True if the KMS key belongs to another account than the queue.
 
-    `kms_key` may be an ARN, an id or an alias. Return False for an id or an alias, because only an
-    ARN contains the key's account.
+    `kms_key` may be an ARN, an id or an alias. An id or an alias gives False, because only an ARN
+    contains the key's account.
     """
     arn_parts = kms_key.split(":")
     return len(arn_parts) == 6 and arn_parts[4] != parse_queue_arn(facts.queue_arn).account
 
 
-# A DLQ with more sources is not redriven: each source takes a call to CloudWatch.
+# The most sources of a DLQ that Mendq redrives. Each source costs a call to CloudWatch.
 MOST_REDRIVE_SOURCES = 10
 
 
 @dataclass(frozen=True)
 class RedriveSource:
-    """A confirmed source of a DLQ, with what a redrive of its messages depends on.
+    """A confirmed source of a DLQ, with the facts that a redrive to it needs.
 
     Attributes:
         queue_arn: The source queue.
         tags: The tags of the source queue.
-        mode: How far Mendq may go on the source queue; None if Mendq does not manage it.
+        mode: The mode of the source queue; None if Mendq does not manage it.
         deletes_per_second: The mean number of messages that the source's consumers deleted per
             second in the last hour.
         soak_factor: The account's setting `timing.soakFactor`, by which a redrive multiplies its
@@ -66,9 +66,9 @@ class RedriveSource:
 
 
 def parse_epoch_seconds(epoch_seconds: str | None) -> datetime | None:
-    """Return the time in the value of an SQS attribute; None if the value is None or empty.
+    """Return the time (UTC, whole seconds) in the value of an SQS attribute.
 
-    The value is a text with a number of seconds since 1970. The result has whole seconds, in UTC.
+    The value is a text with the number of seconds since 1970. Return None if it is None or empty.
     """
     return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
 
@@ -76,9 +76,9 @@ def parse_epoch_seconds(epoch_seconds: str | None) -> datetime | None:
 # SQS drops a FIFO message that is sent a second time within this interval.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
 DEDUPLICATION_INTERVAL_SECONDS = 300
-# A Lambda consumer is failing if at least this share of its runs end with an error. It is not
-# failing but slow if its slowest runs take at least NEAR_TIMEOUT_SHARE of its timeout: then the
-# timeout is the error.
+# A Lambda consumer is failing if at least this share of its invocations end with an error. But if
+# its slowest invocations take at least NEAR_TIMEOUT_SHARE of its timeout, it counts as slow and not
+# as failing, because the timeout is then the error.
 FAILING_CONSUMER_ERROR_SHARE = 0.5
 NEAR_TIMEOUT_SHARE = 0.9
 # Lambda stops a run at its timeout and counts it as failed. CloudWatch's percentiles
@@ -91,7 +91,7 @@ LEAST_ERROR_SHARE_THAT_BLURS = 0.01
 def function_name(function_arn: str) -> str:
     """Return the name in a Lambda function's ARN, without version and alias.
 
-    Metrics and logs use this name. Return the text itself if it is too short for such an ARN.
+    Metrics and logs use this name. If the text is too short for such an ARN, return it unchanged.
     """
     arn_parts = function_arn.split(":")
     return arn_parts[6] if len(arn_parts) > 6 else function_arn
@@ -109,7 +109,7 @@ _TAGS_READ_ACTION = ReadAction("sqs:ListQueueTags", "queue")
 QUEUE_READ_ACTIONS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS_READ_ACTION)
 _METRICS_READ_ACTION = ReadAction("cloudwatch:GetMetricData", "any")
 _ALARMS_READ_ACTION = ReadAction("cloudwatch:DescribeAlarms", "any")
-# Finds the queues that have optional metrics.
+# ListMetrics finds the queues that have optional metrics.
 _METRIC_LIST_READ_ACTION = ReadAction("cloudwatch:ListMetrics", "any")
 _LAST_CHANGE_READ_ACTION = ReadAction("cloudtrail:LookupEvents", "any")
 
@@ -121,11 +121,11 @@ _DLQ_SOURCES_READ_ACTION = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
 
 
 class Need(Enum):
-    """The kinds of facts that a symptom can ask for.
+    """The kinds of facts that a symptom can need.
 
-    Each kind has the fields of `Facts` that Mendq then reads (`fact_fields`), and the IAM actions
-    that Mendq needs for this (`reads`). A field of `Facts` that belongs to no kind is not read for
-    a symptom: it comes from failed calls, a scan, the case store, or the queue's tags.
+    Each kind has the fields of `Facts` that Mendq reads for it (`fact_fields`), and the IAM actions
+    that these reads need (`reads`). The other fields of `Facts` come from failed calls, a scan, the
+    case store, or the queue's tags.
     """
 
     QUEUE = ("attributes",), QUEUE_READ_ACTIONS
@@ -143,7 +143,7 @@ class Need(Enum):
         (_DLQ_SOURCES_READ_ACTION, *QUEUE_READ_ACTIONS),
     )
     DLQ_NAMESAKE = ("dlq_namesake", "dlq_namesake_objection"), QUEUE_READ_ACTIONS
-    # Read from the case store, which needs no further IAM action.
+    # Facts from the case store, which need no further IAM action.
     OPEN_CASES = ("open_symptoms", "refused_symptoms"), ()
     SOURCE_CASES = ("source_cases", "redrive_case"), ()
     APPROVED_SOURCES = ("approved_sources",), ()
@@ -162,7 +162,7 @@ class Need(Enum):
 class LambdaConsumer:
     """A Lambda function that receives from the queue through an enabled event source mapping.
 
-    All measured values are those of the last hour. An invocation handles a batch of messages.
+    All measured values cover the last hour. An invocation handles a batch of messages.
 
     Attributes:
         function_arn: The function.
@@ -171,12 +171,12 @@ class LambdaConsumer:
         duration_p99_seconds: The 99th percentile of the invocations' durations; None if the metrics
             were not read, or if the function did not run.
         error_share: Failed invocations divided by all invocations; None in the same cases.
-        throttled_share: Throttled requests divided by all requests; None if the metrics were not
-            read, or if there were no requests. It is 1 if every request was throttled.
+        throttled_share: Throttled requests divided by all requests, so 1 if every request was
+            throttled; None if the metrics were not read, or if there were no requests.
         duration_p50_seconds: The median of the invocations' durations; None in the same cases.
         invocations: The number of invocations.
         mapping_id: The id of the event source mapping.
-        batch_size: The most messages in a batch, as the mapping sets it.
+        batch_size: The most messages in a batch.
         reports_item_failures: True if the function reports which messages of a batch failed.
         maximum_concurrency: The mapping's limit; None if it sets none.
         provisioned_pollers: The mapping's pollers; None if it is not in provisioned mode, or if the
@@ -209,7 +209,7 @@ class LambdaConsumer:
 
     @property
     def most_runs(self) -> int | None:
-        """The most runs at once that the mapping allows; None if it sets no limit of its own."""
+        """The most concurrent invocations that the mapping allows; None if it sets no limit."""
         if self.provisioned_pollers is not None:
             return self.provisioned_pollers.most_runs
         return self.maximum_concurrency
@@ -244,12 +244,12 @@ class LambdaConsumer:
 
     @property
     def is_near_timeout(self) -> bool:
-        """True if the slowest runs take nearly as long as the function's timeout."""
+        """True if the slowest invocations take nearly as long as the function's timeout."""
         return (self.duration_p99_seconds or 0) >= NEAR_TIMEOUT_SHARE * self.timeout_seconds
 
     @property
     def is_failing_fast(self) -> bool:
-        """True if at least half of the runs fail, and the slowest (p99) are not near the timeout.
+        """True if at least half of the invocations fail, and not because of the timeout.
 
         For such a function, a longer visibility timeout would only delay the retries.
         """
@@ -262,13 +262,13 @@ class QueueFacts:
 
     Attributes:
         queue_arn: The queue.
-        attributes: The queue's attributes, spelled as SQS does; empty if there is no such queue or
+        attributes: The queue's attributes in SQS's spelling; empty if there is no such queue or
             they were not read.
         tags: The queue's tags; empty if there is no such queue or they were not read.
         smallest_requested_visibility_seconds: The smallest visibility timeout that the failed calls
-            themselves asked for; None unless every failed call asked for one.
+            themselves requested; None unless every failed call requested one.
         delete_interval_seconds: The shortest mean time between successive failed deletes of one
-            caller (`Evidence.shortest_delete_interval_seconds`); None if no caller made enough.
+            caller; None if no caller made enough (`Evidence.shortest_delete_interval_seconds`).
         principals: The callers of the failed calls.
         event_names: The failed calls by name, such as `SendMessage`.
         refused_by: The policies that refused the failed calls.
@@ -309,8 +309,9 @@ class QueueFacts:
     def has_late_deletes_of_batch(self) -> bool:
         """True if one caller's late deletes follow each other faster than the visibility timeout.
 
-        A consumer that holds one message at a time cannot do that: each of its messages took longer
-        than the timeout. So it holds several, as if it works on a batch one message after another.
+        Such a consumer holds several messages, for example a batch on which it works one message
+        after another. A consumer of single messages cannot do that, because each of its messages
+        took longer than the timeout.
         """
         interval_seconds = self.delete_interval_seconds
         return interval_seconds is not None and interval_seconds < self.visibility_seconds
@@ -319,8 +320,7 @@ class QueueFacts:
     def can_outlast_deduplication(self) -> bool:
         """True if a FIFO queue's visibility timeout is longer than the deduplication interval.
 
-        A message may then be in flight for so long that SQS no longer drops a second send of the
-        same message.
+        A message can then be in flight for so long that SQS no longer drops a second send of it.
         """
         return self.is_fifo and self.visibility_seconds > DEDUPLICATION_INTERVAL_SECONDS
 
@@ -333,7 +333,7 @@ class QueueFacts:
     def dlq_arn(self) -> str | None:
         """The DLQ that the queue's RedrivePolicy names; None if it names none or is unreadable.
 
-        The text is not checked: it may not be an ARN, or be the ARN of another account's queue.
+        The text is not checked. It may be no ARN, or the ARN of another account's queue.
         """
         redrive_policy = parse_json_object(self.attributes.get("RedrivePolicy")) or {}
         dlq_arn = redrive_policy.get("deadLetterTargetArn")
@@ -346,7 +346,7 @@ class QueueFacts:
 
     @property
     def maximum_message_bytes(self) -> int:
-        """The size of the longest message that the queue accepts, in bytes."""
+        """The queue's MaximumMessageSize in bytes."""
         return read_number_attribute(self.attributes, "MaximumMessageSize")
 
     @property
@@ -363,7 +363,7 @@ class QueueFacts:
     def max_receive_count(self) -> int | None:
         """The number of receives after which SQS moves a message to the DLQ.
 
-        None if the queue has no valid RedrivePolicy, or if the number is below 1.
+        It is None if the queue has no valid RedrivePolicy, or if the number is below 1.
         """
         redrive_policy = parse_redrive_policy(self.attributes.get("RedrivePolicy", ""))
         return (
@@ -388,18 +388,17 @@ class QueueFacts:
     def is_created_after(self, moment: datetime | None) -> bool:
         """Return True if the queue was created after `moment`; False if one of the times is None.
 
-        If True, everything known about the queue at `moment` is about an earlier queue of the same
-        name.
+        If the result is True, what was known at `moment` is about an earlier queue of that name.
         """
         return bool(self.created_at and moment and self.created_at > moment)
 
     def settled_at(self, propagation_seconds: int, *, after_the_timeout: bool) -> datetime | None:
         """Return the time from which failed calls describe the queue's present configuration.
 
-        This is the creation of a queue that was never changed, or of which SQS reports no change.
-        Otherwise it is the last change plus `propagation_seconds`, which a change takes to reach
-        all of SQS. With `after_the_timeout`, the visibility timeout is added too, because messages
-        that were in flight at the change keep their old timeout. None if SQS reports no times.
+        For a queue without a reported change, this is its creation. Otherwise it is the last change
+        plus `propagation_seconds`, the time that a change takes to reach all of SQS. With
+        `after_the_timeout`, add the visibility timeout, because messages that were in flight at the
+        change keep their old timeout. Return None if SQS reports no times.
         """
         if self.modified_at is None or self.modified_at == self.created_at:
             return self.created_at
@@ -407,7 +406,8 @@ class QueueFacts:
         return self.modified_at + timedelta(seconds=propagation_seconds + visibility_wait_seconds)
 
 
-# Mendq sends nothing to an existing queue if it does not know who made the queue.
+# The default objection to an existing queue with the name of a new DLQ. Mendq sends nothing to a
+# queue if it does not know who made it.
 RECORD_NOT_READ_OBJECTION = "the case store was not asked if Mendq made it or a person confirmed it"
 
 
@@ -426,20 +426,20 @@ class Facts(QueueFacts):
             this queue, or out of this queue or its DLQ, or may have done so in the measured time.
         dlq_sources: The confirmed queues that name this queue as their DLQ
             (`select_confirmed_sources` in `mendq/model/dlq.py`); None if they were not read.
-        unconfirmed_sources: The ARNs of the other queues that name this queue as their DLQ.
-        approved_sources: The ARNs of sources for which a person approved a plan.
+        unconfirmed_sources: The ARNs of other queues that name this queue as their DLQ.
+        approved_sources: The ARNs of sources for which a person approved a plan about this DLQ.
         dlq_namesake: The queue with the name that Mendq would give to a new DLQ of this queue; None
             if it was not read.
-        dlq_namesake_objection: Why that queue must not receive messages, by the case store's record
-            of it (`mendq/model/receiver.py`); empty if it may, or if there is no such queue.
+        dlq_namesake_objection: Why `dlq_namesake` must not receive messages, by the case store's
+            record of it (`mendq/model/receiver.py`); empty if it may, or if it does not exist.
         open_symptoms: The symptoms with an open case about this queue or about its sources.
         refused_symptoms: The symptoms of a FIFO queue whose newest case was opened by failed calls
             and refused within LONGEST_WINDOW. Empty for a standard queue.
         source_cases: The newest case of each symptom about the queue's sources, open or ended.
-        redrive_case: The newest case that sends messages of this DLQ back, or did. None if there
-            is none, or if fewer than two queues are sources.
-        redrive_sources: The confirmed sources of this queue; empty if there is none, if there are
-            more than MOST_REDRIVE_SOURCES, or if they were not read.
+        redrive_case: The newest case with a redrive of this DLQ, running or ended. None if there is
+            none, or if the DLQ has fewer than two sources.
+        redrive_sources: The confirmed sources of this queue; empty if it has none or more than
+            MOST_REDRIVE_SOURCES, or if they were not read.
         found: A scan's finding as a sentence; empty if failed calls are the evidence.
         pin: The policy that a person pinned as good; None if there is none or it was not read.
         own_change: Mendq's newest change that can have caused the symptom; None if there is no such
@@ -468,14 +468,14 @@ class Facts(QueueFacts):
 
     @property
     def source_arns(self) -> tuple[str, ...]:
-        """The ARNs of the confirmed source queues, if this queue is a DLQ; empty if not read."""
+        """The ARNs of this DLQ's confirmed sources; empty if they were not read."""
         return tuple(source.queue_arn for source in self.dlq_sources or ())
 
     @property
     def is_short_polled(self) -> bool:
         """True if a receive from the empty queue returns at once (short polling).
 
-        A receive that sets its own wait time is not considered. False for a queue with Lambda
+        A receive that sets its own wait time is not considered. It is False for a queue with Lambda
         consumers, because Lambda always uses long polling.
         """
         has_wait_time = read_number_attribute(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
@@ -483,7 +483,7 @@ class Facts(QueueFacts):
 
     @property
     def is_sent_to(self) -> bool:
-        """True if producers send to the queue; False if not, or if the queue was not measured.
+        """True if the measurement shows that producers send to the queue.
 
         SQS does not count a move to a DLQ as a send.
 
@@ -493,10 +493,10 @@ class Facts(QueueFacts):
 
     @property
     def receives_only_dlq_messages(self) -> bool:
-        """True if all messages of the queue are DLQ messages, which SQS moved from source queues.
+        """True if all messages of the queue came from source queues whose DLQ it is.
 
-        This is so if the queue has confirmed sources, and the measurement shows no sends or is
-        missing. Also True if the sources were not read.
+        This is so if the queue has confirmed sources, and no measurement shows sends to it. It is
+        also True if the sources were not read.
         """
         return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
 
@@ -518,8 +518,8 @@ _SYMPTOMS_OF_DLQS = frozenset({"dlq_messages_arriving", "dlq_messages_waiting"})
 def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
     """Return how many messages a symptom has affected, by kind of effect. Zeros are left out.
 
-    The kinds are `delayed`, `dead` (moved to a DLQ) and `handled_twice`, which is an estimate from
-    surplus deletes. Only effects that the facts can show are counted.
+    The kinds are `delayed`, `dead` (moved to a DLQ) and `handled_twice` (estimated from surplus
+    deletes). Only effects that the facts can show are counted.
     """
     message_count_by_effect = {
         "delayed": facts.visible if symptom in _SYMPTOMS_THAT_DELAY_MESSAGES else 0,
@@ -540,7 +540,7 @@ def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
     }
 
 
-# To count the managed queues, which decides if a symptom is a mass symptom, and to tell people in a
+# The actions to count the managed queues, which recognizes a mass symptom, and to find out for a
 # notification who changed a queue last.
 ACCOUNT_READ_ACTIONS = (
     ReadAction("tag:GetResources", "any"),
@@ -548,20 +548,20 @@ ACCOUNT_READ_ACTIONS = (
     _LAST_CHANGE_READ_ACTION,
 )
 
-# To see if messages were deleted since a fix, and to tell people who changed the queue last.
+# The actions to see if messages were deleted since a fix, and who changed the queue last.
 FOLLOW_UP_READ_ACTIONS = (*QUEUE_READ_ACTIONS, _METRICS_READ_ACTION, _LAST_CHANGE_READ_ACTION)
 
-# To let AWS check a policy before Mendq writes it. The action cannot be limited to one resource.
+# The action to let AWS check a policy before Mendq writes it. IAM cannot limit it to one resource.
 POLICY_CHECK_ACTIONS = (ReadAction("access-analyzer:CheckNoPublicAccess", "any"),)
 
-# To read the present value, and to tell people about a write by someone else since the fix.
+# The actions to read the present value, and to find a write by someone else since the fix.
 ROLLBACK_READ_ACTIONS = (*QUEUE_READ_ACTIONS, _LAST_CHANGE_READ_ACTION)
 
 
 def list_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
-    """Return the IAM actions that reading these facts and counting the managed queues needs.
+    """Return the IAM actions to read these facts and to count the managed queues.
 
-    They also contain the action to read who changed a queue last.
+    They include the action to find out who changed a queue last.
     """
     return frozenset(ACCOUNT_READ_ACTIONS).union(*(need.reads for need in needs))
 
@@ -569,7 +569,7 @@ def list_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
 def list_scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
     """Return the IAM actions that a scan needs to read these facts.
 
-    These are the `list_read_actions` without the action to read who changed a queue last: a scan
-    sends no notifications.
+    These are the actions of `list_read_actions`, except the one to find out who changed a queue
+    last, because a scan sends no notifications.
     """
     return list_read_actions(needs) - {_LAST_CHANGE_READ_ACTION}

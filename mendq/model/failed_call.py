@@ -1,4 +1,4 @@
-"""Read a failed SQS call from CloudTrail's record: canonical error code, queue and caller."""
+"""Read a failed SQS call from a CloudTrail record: canonical error code, queue and caller."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ QUERY_PROTOCOL_CODE_PREFIX = "AWS.SimpleQueueService."
 JSON_PROTOCOL_CODE_SUFFIX = "Exception"
 
 
-# The error codes by the symptom that they show if nothing else is known. With some messages, calls
-# or queues, a code shows another symptom; that symptom's entry comes earlier in the catalogue.
+# The error codes by the symptom that they show by default. With certain error messages, calls or
+# queues, a code shows another symptom, whose entry comes earlier in the catalogue.
 ERROR_CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
     "queue_missing": ("NonExistentQueue",),
     "empty_receives": ("RequestThrottled", "Throttling"),
@@ -29,8 +29,8 @@ ERROR_CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
         "KmsInvalidKeyUsage",
     ),
     "visibility_timeout_too_short": ("MessageNotInflight",),
-    # Not VpceAccessDenied: CloudTrail reports it only in network activity events. Those are another
-    # kind of event, and as AWS redacts them, they are not known to name the queue.
+    # VpceAccessDenied is not in the list. CloudTrail reports it only in network activity events,
+    # which AWS redacts, and it is not known if they name the queue.
     # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/logging-network-events-with-cloudtrail.html
     "access_denied": ("AccessDenied",),
     "invalid_request": (
@@ -43,7 +43,7 @@ ERROR_CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
     ),
 }
 KNOWN_ERROR_CODES = frozenset(code for codes in ERROR_CODES_BY_SYMPTOM.values() for code in codes)
-# Names that AWS's JSON protocol or KMS uses in place of the canonical ones.
+# Names that AWS's JSON protocol or KMS uses in place of the canonical names.
 _CANONICAL_CODE_BY_NAME = {
     "QueueDoesNotExist": "NonExistentQueue",
     "QueueNameExists": "QueueAlreadyExists",
@@ -54,10 +54,10 @@ _CANONICAL_CODE_BY_NAME = {
 
 
 def make_canonical_error_code(raw_error_code: str) -> str:
-    """Return Mendq's one spelling of an error code that AWS spells in several ways.
+    """Return Mendq's spelling of an error code that AWS's protocols spell in several ways.
 
-    AWS's protocols add prefixes and suffixes or use other names. An unknown code only loses its
-    prefix and suffix.
+    The protocols add prefixes and suffixes, or use other names. From an unknown code, only the
+    prefix and suffix are removed.
     """
     code_without_affixes = raw_error_code.rpartition("#")[2]
     code_without_affixes = code_without_affixes.removeprefix(
@@ -66,7 +66,7 @@ def make_canonical_error_code(raw_error_code: str) -> str:
     return _CANONICAL_CODE_BY_NAME.get(code_without_affixes, code_without_affixes)
 
 
-# CloudTrail cuts a message at this length. A cut message may end with text of the caller.
+# CloudTrail cuts a message at this length. A cut message may end with the caller's text.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-record-contents.html
 _CLOUDTRAIL_MESSAGE_LIMIT_BYTES = 1_024
 
@@ -74,8 +74,8 @@ _REFUSED_VALUE_PATTERN = re.compile(
     r" for parameter ([A-Za-z]{1,40}) is invalid\. Reason: ([^\x00-\x1f]{1,400})\Z"
 )
 
-# This message and NO_DEDUPLICATION_ID_MESSAGE contain no text of the caller, so the whole message
-# is SQS's.
+# This message and NO_DEDUPLICATION_ID_MESSAGE contain no text of the caller, so they are compared
+# as a whole.
 _SIZE_LIMIT_PATTERN = re.compile(
     r"One or more parameters are invalid\. Reason: "
     r"Message must be shorter than ([1-9][0-9]{0,8}) bytes\."
@@ -99,7 +99,7 @@ def may_error_message_be_cut(error_message: str) -> bool:
 def find_parameter_refusal_reason(error_message: str, parameter: str) -> str | None:
     """Return SQS's reason for refusing the value of `parameter`, from its error message.
 
-    None if the message is about something else, or if CloudTrail may have cut it.
+    Return None if the message is about something else, or if CloudTrail may have cut it.
     """
     if not error_message.startswith("Value ") or may_error_message_be_cut(error_message):
         return None
@@ -118,10 +118,7 @@ def is_expired_handle_message(error_message: str) -> bool:
 
 
 def find_size_limit_bytes(error_message: str) -> int | None:
-    """Return the queue's limit in bytes, if SQS refused a message because it exceeded the limit.
-
-    None if SQS refused the call for another reason.
-    """
+    """Return the queue's limit in bytes if SQS refused a message that exceeded it, else None."""
     match = _SIZE_LIMIT_PATTERN.fullmatch(error_message)
     return int(match.group(1)) if match else None
 
@@ -131,8 +128,8 @@ def is_missing_deduplication_id_message(error_message: str) -> bool:
     return error_message == NO_DEDUPLICATION_ID_MESSAGE
 
 
-# No part that a caller can fill in may contain a space, so that no caller's sentence is mistaken
-# for IAM's. Newer messages end with the policy's ARN:
+# The parts that a caller can choose must not contain a space, so that Mendq never mistakes a
+# caller's sentence for IAM's. Newer messages end with the policy's ARN:
 # https://aws.amazon.com/blogs/security/enhanced-access-denied-error-messages-with-policy-arns/
 _ACCESS_REFUSAL_PATTERN = re.compile(
     r"User: (?P<caller>\S{1,512}) is not authorized to perform: \S{1,100}"
@@ -147,11 +144,11 @@ _ACCESS_DENIED = "AccessDenied"
 
 
 class RefusedBy(StrEnum):
-    """The policy that refused a call, in words for a sentence.
+    """The kind of policy that refused a call. Each value is a part of a sentence for people.
 
     Queue policies and identity policies have two members each, for an explicit deny and for a
-    missing allow, because people must repair these differently. Each other kind of policy has one
-    member: it only limits what queue policies and identity policies allow.
+    missing allow, because people repair these differently. Other kinds of policy have one member,
+    because they can only limit what queue policies and identity policies allow.
     """
 
     RESOURCE_POLICY_DENIES = "an explicit deny in the queue's policy"
@@ -165,7 +162,7 @@ class RefusedBy(StrEnum):
     POLICY_NOT_NAMED = "IAM does not say which"
 
 
-# By the name in IAM's message: the members for an explicit deny and for a missing allow.
+# The members for an explicit deny and for a missing allow, by the policy's name in IAM's message.
 _POLICIES_BY_IAM_NAME = {
     "resource-based policy": (RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.NO_RESOURCE_POLICY),
     "identity-based policy": (RefusedBy.IDENTITY_POLICY_DENIES, RefusedBy.IDENTITY_POLICY),
@@ -187,8 +184,8 @@ def find_refusing_policy(error_code: str, error_message: str) -> RefusedBy | Non
 
     Args:
         error_code: The canonical error code.
-        error_message: AWS's error message. If it names no policy, RefusedBy.POLICY_NOT_NAMED is
-            returned.
+        error_message: AWS's error message. If it names no policy, return
+            RefusedBy.POLICY_NOT_NAMED.
     """
     if error_code != _ACCESS_DENIED:
         return None
@@ -207,7 +204,7 @@ def find_refusing_policy(error_code: str, error_message: str) -> RefusedBy | Non
 def _parse_access_refusal(error_message: str) -> re.Match[str] | None:
     """Return the parts of IAM's error message about a refused call.
 
-    None if the message has another form, or if CloudTrail may have cut it.
+    Return None if the message has another form, or if CloudTrail may have cut it.
     """
     return (
         None
@@ -216,7 +213,7 @@ def _parse_access_refusal(error_message: str) -> re.Match[str] | None:
     )
 
 
-# CloudTrail's own limit for one event.
+# CloudTrail's limit for one event.
 MAXIMUM_EVENT_BYTES = 262_144
 MAXIMUM_RECORD_TEXT_LENGTH = 2_048
 MAXIMUM_ERROR_CODE_LENGTH = 128
@@ -236,19 +233,19 @@ class FailedCall:
         event_name: The call, such as `SendMessage`.
         error_code: The canonical error code.
         raw_error_code: The error code as AWS spelled it.
-        error_message: AWS's message; empty if there is none. It may contain text of the caller.
+        error_message: AWS's message; empty if there is none. It may contain the caller's text.
         queue_arn: The queue; None if the call names no valid queue.
-        account: The account whose trail recorded the call. It normally owns the queue. If the
-            record does not name it: the queue's account, or the caller's.
+        account: The account whose trail recorded the call, which normally owns the queue. If the
+            record does not name it, the queue's account, or else the caller's.
         region: The region of the call.
-        principal_arn: The ARN of the caller's role or user. If there is none, the AWS service or
-            the principal id. Empty if the record names no caller.
+        principal_arn: The ARN of the caller's role or user, or else the AWS service or the
+            principal id. Empty if the record names no caller.
         session_created_at: When the caller's session began; None if the record has no such time.
         request_id: AWS's id of the request.
         source_ip: The caller's address; empty if the record names none.
-        user_agent: The caller's program. The caller wrote this text.
-        requested_visibility_seconds: The visibility timeout that the call asked for; None if it
-            asked for none.
+        user_agent: The caller's program. The caller chose this text.
+        requested_visibility_seconds: The visibility timeout that the call requested; None if it
+            requested none.
     """
 
     event_id: str
@@ -269,11 +266,11 @@ class FailedCall:
 
     @property
     def may_be_a_race(self) -> bool:
-        """True if the call failed because the message was deleted before, which may be harmless.
+        """True if the call failed because the message was already deleted, which may be harmless.
 
-        The call tried to change the visibility timeout of a message in a standard queue. If the
-        same consumer deleted the message, there is no fault. If another consumer received the
-        message again and deleted it, there is a fault. Only the queue's metrics can show which.
+        The call tried to change the visibility timeout of a message in a standard queue. There is
+        no fault if the same consumer had deleted the message. There is a fault if another consumer
+        had received the message again and deleted it. Only the queue's metrics can show which.
         """
         is_message_deleted = (
             find_parameter_refusal_reason(self.error_message, "ReceiptHandle")
@@ -302,7 +299,7 @@ def read(record: object) -> FailedCall | UnreadableRecord:
     """Return the failed call in a CloudTrail record, or the reason why it could not be read.
 
     `record` is a CloudTrail record or the EventBridge event around it, as a mapping or as JSON.
-    Any other input gives an UnreadableRecord too; no input raises an error.
+    Never raise an error: for any other input, return an UnreadableRecord.
     """
     try:
         return _parse_record(record)
@@ -375,8 +372,8 @@ def _make_failed_call(
 def _split_envelope(record: object) -> tuple[CloudTrailRecord, CloudTrailRecord] | UnreadableRecord:
     """Return the EventBridge event (the envelope) and the CloudTrail record in it.
 
-    The envelope is empty if `record` is the CloudTrail record itself. Return the reason if `record`
-    is too large, or is not a CloudTrail record.
+    The envelope is empty if `record` is the CloudTrail record itself. Return an UnreadableRecord if
+    `record` is too large, or is not a CloudTrail record.
     """
     if isinstance(record, bytes | bytearray | str):
         if len(record) > MAXIMUM_EVENT_BYTES:
@@ -393,8 +390,8 @@ def _split_envelope(record: object) -> tuple[CloudTrailRecord, CloudTrailRecord]
 def _find_queue_arn(detail: CloudTrailRecord, region: str) -> str | None:
     """Return the ARN of the call's queue; None if the record names no queue.
 
-    The ARN comes from the record's resources. If they have none, it comes from the queue's URL or
-    name in the request, and after that from IAM's error message.
+    The ARN comes from the record's resources, or else from the queue's URL or name in the request,
+    or else from IAM's error message.
     """
     resources = detail.get("resources")
     for resource in resources if isinstance(resources, list) else []:
@@ -432,7 +429,7 @@ def _find_caller_in_refusal(
 ) -> str:
     """Return the caller's ARN from IAM's error message, if the caller is of another account.
 
-    For such callers, CloudTrail may record no ARN. Otherwise return an empty text.
+    CloudTrail may record no ARN for such a caller. Return an empty text for any other caller.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
     """
@@ -455,8 +452,8 @@ def _find_caller_in_refusal(
 def find_principal(identity: CloudTrailRecord, caller_arn: str) -> str:
     """Return the ARN of the caller's role or user.
 
-    If there is none, return the AWS service that called, and after that the principal id. A
-    session's name is left out, because the caller chose that text.
+    If there is none, return the AWS service that called, or else the principal id. A session's name
+    is left out, because the caller chose that text.
 
     Args:
         identity: The element `userIdentity` of the CloudTrail record.
@@ -473,12 +470,12 @@ def find_principal(identity: CloudTrailRecord, caller_arn: str) -> str:
 def role_arn(arn: str) -> str:
     """Return the role's IAM ARN if `arn` is the ARN of a role's session.
 
-    The result lacks the role's path, because a session's ARN does not contain it. The ARN of a
-    federated user loses the user's name, because the caller chose that text. Any other ARN is
+    The result lacks the role's path, because a session's ARN does not contain it. From the ARN of a
+    federated user, the user's name is removed, because the caller chose that text. Any other ARN is
     returned unchanged.
 
-    AWS's only published record of an SQS data event spells a session's role as a session, but
-    records of management events spell it as IAM does.
+    This gives a role one spelling: AWS's only published record of an SQS data event has the ARN of
+    the role's session, but records of management events have the role's IAM ARN.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
     """
     arn_before_role, session_marker, role_and_session_name = arn.partition(":assumed-role/")

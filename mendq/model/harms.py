@@ -1,23 +1,25 @@
 """The harm that each kind of step can do, and the sign that verification watches for it.
 
-A fix is a change, and a change can be the cause of the next fault. Three places ask this table:
+A fix is a change, and a change can cause the next fault. The table `HARM_BY_STEP_CLASS` is used in
+three ways:
 
-1. Mendq finds a fault. If Mendq made a change that can cause this fault a short time ago, the
-   notification names that change's case first and offers its rollback (`find_causing_change`).
-2. A fix is being verified or watched. A sign is the measurement that shows harm by this kind of
-   step. If a sign shows, the case is not verified: people are notified and decide
+1. Mendq finds a fault. If Mendq recently made a change that can cause this fault, the notification
+   names that change's case first and offers its rollback (`find_causing_change`).
+2. A fix is being verified or watched. Its sign is a measurement that shows harm by this kind of
+   step. If the measurement shows harm, the case is not verified: people are notified and decide
    (`describe_measured_harm`).
 3. A test checks that every step has a row, and that a row without a symptom or without a sign gives
    the reason.
 
 Rules:
 
-- A change is named for the watch time (`timing.watchHours`) after its write, and not longer.
-- A change is named only while the queue may still have the value that Mendq wrote. It is not named
-  if it was rolled back or if a person changed the value.
-- A case is never the cause of its own symptom here. If the symptom comes back, the fix did
-  not help, and the case's own timeline says so.
-- Mendq rolls no change back because of harm. A fault after a change may have another cause.
+- Mendq suspects a change only during the watch time (`timing.watchHours`) after its write.
+- Mendq suspects a change only while the queue may still have the value that Mendq wrote, and not
+  after a rollback or a person's change of the value.
+- A case is never suspected of its own symptom. If the symptom comes back, the fix did not help, and
+  the case's own timeline says so.
+- Mendq never rolls a change back because of harm, because a fault after a change may have another
+  cause.
 """
 
 from __future__ import annotations
@@ -53,23 +55,24 @@ from mendq.model.steps import (
     find_step_class,
 )
 
-# SQS stops handing out messages at about 120,000 in flight. Half of that is reported as harm.
+# SQS returns no more messages at about 120,000 in flight. Half of that is reported as harm.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 HARMFUL_IN_FLIGHT_MESSAGES = 60_000
-# If the number of messages in flight doubles, a rise by up to this number counts as chance.
+# The number of messages in flight may double and rise by this number before the rise counts as
+# harm.
 TOLERATED_RISE_OF_IN_FLIGHT_MESSAGES = 10
-# If the age of the oldest message grew by this, it may be harm, even if the visibility timeout is
-# longer.
+# A growth of the oldest message's age by this may be harm, even if it is less than the visibility
+# timeout.
 HARMFUL_AGE_GROWTH_SECONDS = 3_600
-# This number of receives without a delete is a sign, even on a queue with little traffic.
+# This number of receives without any delete is a sign of harm, even on a queue with little traffic.
 HARMFUL_FRUITLESS_RECEIVES = 5
 
-# The code of a refusal, or of an escalated case, that names Mendq's own change as possible cause.
+# The code of a refusal, or of an escalated case, that names Mendq's change as a possible cause.
 OWN_CHANGE_CODE = "own_change"
 
 
 class HarmSign(Enum):
-    """The measurement that shows whether a change does harm."""
+    """The measurement that shows if a change does harm."""
 
     DLQ_ARRIVALS = "messages arrive in the DLQ"
     HELD_LONGER = "more messages are in flight, and the oldest message grows older"
@@ -249,8 +252,8 @@ CAUSABLE_SYMPTOMS: frozenset[str] = frozenset().union(
 def list_causing_attributes(symptom: str) -> frozenset[str] | None:
     """Return the attributes of a queue whose change can cause the symptom on the same queue.
 
-    Return None if a change of another queue can cause the symptom too. For example, a change of a
-    source queue can cause a symptom of its DLQ. Changes of one queue then do not tell enough.
+    Return None if a change of another queue can also cause the symptom. For example, a change of a
+    source queue can cause a symptom of its DLQ. It is then not enough to look at one queue.
     """
     harm_by_step_class = {
         step_class: harm
@@ -269,8 +272,7 @@ StepDocument = Mapping[str, str]
 
 
 def find_harm(step: StepDocument) -> Harm | None:
-    """Return the row of HARM_BY_STEP_CLASS for a stored step; None if this version does not know
-    the step.
+    """Return the row of HARM_BY_STEP_CLASS for a stored step; None if the step is unknown.
 
     A step that lowered the visibility timeout has its own row.
     """
@@ -316,7 +318,7 @@ def find_dlq_arn(steps: Iterable[StepDocument]) -> str:
     return ""
 
 
-# In these states the queue may still have the value that Mendq wrote.
+# The states in which the queue may still have the value that Mendq wrote.
 _STATES_WITH_VALUE_IN_PLACE = frozenset({*STATES_WITH_FIX_IN_PLACE, State.ESCALATED, State.CLOSED})
 _STATES_OF_UNDONE_CASES = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
 
@@ -383,7 +385,7 @@ def find_causing_change(
             if _can_step_cause_symptom(last_write, step, symptom, facts)
         ]
         if causing_steps:
-            # Mendq makes a DLQ first and then attaches it: the last step says more.
+            # Use the last step: Mendq makes a DLQ first and then attaches it, which says more.
             causing_changes.append(make_own_change(last_write, causing_steps[-1], case_history[-1]))
     return max(causing_changes, key=_get_written_at, default=None)
 
@@ -395,7 +397,7 @@ def _get_written_at(change: OwnChange) -> datetime:
 def _find_last_write(case_history: Sequence[Case]) -> Case | None:
     """Return the transition that wrote the case's last change.
 
-    None if the case wrote nothing, or if the change was rolled back or overridden since.
+    Return None if the case wrote nothing, or if the change was rolled back or overridden since.
     """
     last_write: Case | None = None
     for case in case_history:
@@ -413,8 +415,8 @@ def _is_recent_write(write_transition: Case, now: datetime, timing: Timing) -> b
 def _may_value_be_in_place(write_transition: Case, step: StepDocument, facts: Facts) -> bool:
     """Return True if the changed queue may still have the value that the step wrote.
 
-    Return False if `facts` show another value, or that the queue was created again since. Return
-    False also if this version does not know the step.
+    Return False if `facts` show another value, or that the queue was created again since, or if the
+    step is unknown.
     """
     step_class = find_step_class(step["attribute"])
     if step_class is None:
@@ -433,7 +435,7 @@ def _may_value_be_in_place(write_transition: Case, step: StepDocument, facts: Fa
 def make_own_change(
     write_transition: Case, step: StepDocument, newest_transition: Case
 ) -> OwnChange:
-    """Return one written step of a case as the possible cause of a fault.
+    """Return one written step of a case as an OwnChange, the possible cause of a fault.
 
     Args:
         write_transition: The transition that wrote the step.
@@ -480,9 +482,8 @@ class HarmMeasurements:
     Attributes:
         queue: The measurement of the changed queue; None if it has no data or was not measured.
         dlq: The measurement of the DLQ; None in the same cases.
-        dlq_message_count: The number of messages in the DLQ now; 0 if it was not read. If the
-            change created the DLQ and no producer sends to it, all of them count as arrived since
-            then.
+        dlq_message_count: The number of messages in the DLQ now; 0 if it was not read. All of them
+            count as arrivals if the change created the DLQ and no producer sends to it.
     """
 
     queue: Measurement | None = None
@@ -491,7 +492,7 @@ class HarmMeasurements:
 
 
 def describe_measured_harm(case: Case, signs: HarmMeasurements) -> str:
-    """Return the measured sign that the case's change does harm, as text; empty without a sign.
+    """Return the measured sign that the case's change does harm, as text; empty if there is none.
 
     The text is the end of a sentence that begins with "Since then".
     """
@@ -524,8 +525,8 @@ def _describe_dlq_arrivals(case: Case, signs: HarmMeasurements) -> str:
     """Return a text with the number of messages that SQS moved to the DLQ; empty for 0.
 
     The number is computed from the DLQ's backlog, sends and deletes, because the metric
-    NumberOfMessagesSent does not count moved messages. If producers send to the DLQ too, a small
-    number counts as 0, because SQS's counters are not exact.
+    NumberOfMessagesSent does not count moved messages. If producers also send to the DLQ, a small
+    number is ignored, because SQS's counters are not exact.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """

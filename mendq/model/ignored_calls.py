@@ -1,8 +1,8 @@
-"""Reasons to ignore a failed call, whatever the state of its queue.
+"""Reasons to ignore a failed call without reading its queue.
 
-The heal Lambda and the nightly job both use these reasons, so that the weekly report counts a call
-as ignored for the same reason as heal. This file is in `mendq/model` because the nightly job's
-package does not contain `mendq/heal`.
+The heal Lambda and the nightly job both use these reasons, so the weekly report counts an ignored
+call under the same reason as heal. This file is in `mendq/model`, because the nightly job's package
+does not contain `mendq/heal`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from mendq.model.failed_call import FailedCall
 
 
 class SymptomOfCall(Protocol):
-    """The two fields of a catalogue entry that decide if a failed call is ignored.
+    """The two fields of a catalogue entry (`Symptom`) that decide if a failed call is ignored.
 
-    The catalogue's class `Symptom` has these fields. It is not used here, because `mendq/model`
-    must not import the catalogue.
+    `mendq/model` must not import the catalogue, so this protocol stands for `Symptom`.
     """
 
     @property
@@ -35,9 +34,9 @@ def find_ignore_reason(
 ) -> str | None:
     """Return the code of the first reason to ignore `call`, or None if Mendq must handle it.
 
-    `docs/runbooks/README.md` explains each code. The code `may_be_a_race` means that the call
-    proves no fault: the consumer may have deleted the message a moment before. Mendq then measures
-    the queue.
+    `docs/runbooks/README.md` explains each code. The code `may_be_a_race` means that the call alone
+    proves no fault, because the consumer may have deleted the message a moment before. Mendq then
+    measures the queue.
 
     Args:
         call: The failed call.

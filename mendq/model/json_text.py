@@ -1,4 +1,4 @@
-"""Write and read JSON without Python's own NaN and Infinity.
+"""Write and read JSON without NaN and Infinity, which Python allows and JSON does not.
 
 https://www.rfc-editor.org/rfc/rfc8259#section-6
 """
@@ -21,9 +21,9 @@ def to_json(
 ) -> str:
     """Return a document as JSON that every parser reads, with null in place of NaN and Infinity.
 
-    NaN and Infinity raise no error: a command must be able to report its change, and a Lambda must
-    be able to log its error, even if a measured number is NaN. The arguments are those of
-    `json.dumps`; `is_compact` leaves out the white space.
+    NaN raises no error, because a command must be able to report its change, and a Lambda to log
+    its error, even if a measured number is NaN. The arguments are those of `json.dumps`;
+    `is_compact` leaves out white space.
     """
 
     def write_strict_json(value: Any, default: Callable[[Any], Any] | None) -> str:
@@ -56,15 +56,12 @@ def replace_nan(value: Any) -> Any:
 
 
 def refuse_nan_constant(constant_name: str) -> None:
-    """Raise ValueError. Pass this function to `json.loads` as `parse_constant`.
-
-    Then NaN and Infinity are refused.
-    """
+    """Raise ValueError. As `parse_constant` of `json.loads`, this refuses NaN and Infinity."""
     raise ValueError(f"{constant_name} is no JSON")
 
 
 def parse_finite_float(number_text: str) -> float:
-    """Return the number in `number_text`. Raise ValueError if it is too large for a double, or NaN.
+    """Return the number in `number_text`. Raise ValueError if it is NaN or too large for a double.
 
     Pass this function to `json.loads` as `parse_float`.
     """

@@ -1,25 +1,24 @@
-"""Lifecycle: when does follow_up move a case, and into which state?
+"""The lifecycle of a case: when follow_up moves it, and into which state.
 
 `FOLLOW_UP_TRANSITIONS` is a table of the transitions that follow_up makes, because of the queue's
 facts or because of time. `make_next_transition` reads it from the top, and the first row that fits
-the case's state and its evidence moves the case. `CHECK_BY_CONDITION` says how each condition of
-the table is checked. `mendq.model.other_transitions` holds the transitions that heal, the owners of
+the case's state and its evidence moves the case. `CHECK_BY_CONDITION` has the check for each
+condition in the table. `mendq.model.other_transitions` has the transitions that heal, the owners of
 fixes and people make. docs/states.md shows both tables to operators, in the words of
 `CaseCondition`.
 
 The rules behind the order of the rows:
 
-1. First it is checked if the queue was deleted or is not managed any more. If so, the case ends,
-   because nothing can be proven about it.
-2. A person's value comes before any proof. The queue does not have Mendq's value any more, so its
-   failed calls and metrics say nothing about the fix.
+1. A deleted or unmanaged queue comes first. It ends the case, because nothing can be proven about
+   the queue.
+2. A person's value comes before any proof. The queue no longer has Mendq's value, so its failed
+   calls and metrics say nothing about the fix.
 3. Harm comes before success. A change that may do harm is never counted as a fix.
 4. Failed calls come before silence. A fix is proven only if the symptom is absent for long enough,
    no harm shows, and messages were deleted since. If the fault was in the configuration and no call
    failed, no deleted message is needed: a scan that does not find the fault again is the proof.
-5. Time comes last. It ends the cases that nothing else has ended, so that no case stays open for
-   ever. Each state has its own wait with its own condition; `find_state_time_limit`
-   (mendq.model.state) gives how long it is.
+5. Time comes last. It ends the cases that nothing else has ended, so that no case stays open
+   forever. `find_state_time_limit` (mendq.model.state) has the time limit of each state.
 """
 
 from __future__ import annotations
@@ -42,24 +41,25 @@ from mendq.model.state import (
 )
 from mendq.model.steps import SetVisibilityTimeout
 
-# CloudTrail delivers within about five minutes on average and promises nothing.
+# How long Mendq waits for CloudTrail to deliver failed calls. AWS says about five minutes on
+# average, and guarantees nothing.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 CLOUDTRAIL_LAG = timedelta(minutes=15)
-# A scan runs every hour and measures six hours. A symptom that no scan finds for the sum of both is
-# absent.
+# A scan runs every hour and measures six hours. If no scan finds a symptom in the sum of both, it
+# is absent.
 SCAN_INTERVAL_AND_WINDOW = timedelta(hours=7)
 QUIET_TIME_AFTER_FAILURES = timedelta(days=1)
 # How often follow_up checks a case that waits for evidence.
 EVIDENCE_CHECK_INTERVAL = timedelta(hours=1)
-# How often follow_up calls the owner of a write that a case waits for.
+# How often follow_up calls the owner of the write for which a case waits.
 OWNER_CALL_INTERVAL = timedelta(minutes=5)
-# Less than the minute between two runs of follow_up, so that no run is left out.
+# The shortest time between two ticks of a redrive. It is less than the minute between two runs of
+# follow_up, so that each run starts a tick.
 REDRIVE_TICK_INTERVAL = timedelta(seconds=30)
 
-# A failed call may end these states, so a case in one of them is checked when a call arrives.
+# The states that failed calls may end. A case in one of them is checked when a call arrives.
 STATES_ENDED_BY_FAILED_CALLS = (*STATES_UNDER_VERIFICATION, State.WATCHING)
-# In these states Mendq only waits. Meanwhile the queue may be deleted, or may not be managed any
-# more.
+# In these states Mendq only waits. Meanwhile the queue may be deleted or become unmanaged.
 WAITING_STATES = (State.WATCHING, State.OVERRIDDEN, State.ESCALATED)
 # In these states a Lambda that applies fixes (the owner of the steps) must act next.
 STATES_THAT_CALL_OWNER = (State.APPROVED, State.INEFFECTIVE)
@@ -80,7 +80,7 @@ class QueueStatus(Enum):
     """The state of a case's queue, compared with the values that the case wrote.
 
     OURS: the queue has these values. OVERRULED: the queue has other values. GONE: the queue was
-    deleted, or created again. UNMANAGED: Mendq does not manage the queue any more.
+    deleted, or created again. UNMANAGED: Mendq no longer manages the queue.
     """
 
     OURS = "ours"
@@ -95,15 +95,15 @@ class VerificationEvidence:
 
     Args:
         timing: The account's waiting times.
-        failures: The newest failed calls since that transition. Only failed calls from the time
-            `find_start_of_counted_failures` on are evidence against a fix.
+        failures: The newest failed calls since that transition. Calls before
+            `find_start_of_counted_failures` are no evidence against a fix.
         deletes: The number of messages deleted since `find_start_of_quiet`. None if it was not
             read, or if CloudWatch did not answer.
         queue_status: The state of the queue; None if it was not read, or if it does not matter.
-        is_fault_of_configuration: True if the fault was in the configuration and no call failed.
-            Then no deleted message is needed as proof.
-        harm: A text with the change and the measured sign of its harm. Empty if there is no such
-            sign. None if AWS could not be read: then the fix is not verified.
+        is_fault_of_configuration: True if the fault was in the configuration and no call failed. No
+            deleted message is then needed as proof.
+        harm: A text with the change and the measured sign of its harm; empty if there is no sign.
+            None if AWS could not be read; the fix is then not verified.
     """
 
     timing: Timing
@@ -117,9 +117,9 @@ class VerificationEvidence:
 def find_start_of_counted_failures(case: Case, timing: Timing) -> datetime:
     """Return the time from which failed calls show that the case's change did not help.
 
-    A change takes `propagation_seconds` to reach all of SQS. If the change is one of the visibility
-    timeout, messages that were in flight before keep the old timeout, so their calls may still
-    fail. The longer of the old and the new timeout is added for them. If the case is in no state of
+    A change takes `propagation_seconds` to reach all of SQS. After a change of the visibility
+    timeout, add the longer of the old and the new timeout: messages that were in flight at the
+    change keep the old timeout, so their calls may still fail. If the case is in no state of
     STATES_UNDER_VERIFICATION, return the time of its transition.
     """
     if case.state not in STATES_UNDER_VERIFICATION:
@@ -135,7 +135,7 @@ def find_start_of_counted_failures(case: Case, timing: Timing) -> datetime:
 def find_start_of_quiet(case: Case, evidence: VerificationEvidence) -> datetime:
     """Return the time since which no call has failed.
 
-    This is the last failed call, or `find_start_of_counted_failures` if no call has failed since.
+    This is the time of the last failed call, but at least `find_start_of_counted_failures`.
     """
     failure_times = [sighting.event_time for sighting in evidence.failures.sightings]
     return max([find_start_of_counted_failures(case, evidence.timing), *failure_times])
@@ -144,10 +144,12 @@ def find_start_of_quiet(case: Case, evidence: VerificationEvidence) -> datetime:
 def find_end_of_required_quiet(case: Case, evidence: VerificationEvidence) -> datetime:
     """Return the time at which the symptom will have been absent for long enough.
 
-    If calls failed since the change, this is a day after `find_start_of_quiet`, because calls may
-    fail only now and then. Otherwise it is late enough for CloudTrail to deliver failed calls. If a
-    scan found the symptom and no call ever failed, it is so late that another scan can find the
-    symptom before.
+    It is `find_start_of_quiet` plus one of these times:
+
+    - a day if calls failed since the change, because calls may fail only now and then;
+    - CLOUDTRAIL_LAG if failed calls opened the case, so that CloudTrail can deliver new ones;
+    - SCAN_INTERVAL_AND_WINDOW if a scan found the symptom and no call failed, so that another scan
+      can find it again.
     """
     last_failure_at = find_start_of_quiet(case, evidence)
     if evidence.failures.sightings:
@@ -190,11 +192,10 @@ class FollowUpTransition:
     """A row of FOLLOW_UP_TRANSITIONS: a case moves to another state if the condition is true.
 
     Attributes:
-        states_before: The states before.
+        states_before: The states from which the transition is possible.
         condition: The condition for the transition.
-        state_after: The state after.
-        because: The reason for people. If the change may do harm, people read the measured harm
-            in its place.
+        state_after: The state after the transition.
+        because: The reason for people. For CHANGE_MAY_DO_HARM, the measured harm replaces it.
         code: The refusal code of the new transition; empty if there is none.
     """
 
@@ -205,7 +206,7 @@ class FollowUpTransition:
     code: str = ""
 
 
-# The first row that fits is taken.
+# The transitions that follow_up makes. The first row that fits is used.
 FOLLOW_UP_TRANSITIONS = (
     FollowUpTransition(
         states_before=(State.APPLIED, State.UNVERIFIED, *WAITING_STATES),
@@ -361,7 +362,7 @@ def _is_proven_by_scan(case: Case, evidence: VerificationEvidence, now: datetime
 def _is_fixed_and_harmless(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     """Return True if the value is kept, the symptom is absent, and harm could be measured.
 
-    That no harm was found is checked by an earlier row.
+    An earlier row of the table handles measured harm.
     """
     is_value_kept = evidence.queue_status is QueueStatus.OURS
     was_harm_measured = evidence.harm is not None
@@ -417,8 +418,8 @@ CHECK_BY_CONDITION: Mapping[
 def make_next_transition(case: Case, evidence: VerificationEvidence, now: datetime) -> Case | None:
     """Return the case with its next transition; None if the case stays in its state.
 
-    Return None also for a running redrive, because the redrive Lambda moves that case. But if the
-    queue was deleted, end the case here.
+    The redrive Lambda moves the case of a running redrive, so return None for it, unless its queue
+    was deleted.
     """
     if case.is_redriving and evidence.queue_status is not QueueStatus.GONE:
         return None
@@ -435,7 +436,7 @@ def _apply_transition_row(
 ) -> Case:
     """Return the case with the transition that the row describes.
 
-    If calls failed again after the fix, they are added to the case's evidence.
+    If calls failed again after the fix, add them to the case's evidence.
     """
     reason = transition_row.because
     if transition_row.condition is CaseCondition.CHANGE_MAY_DO_HARM:
@@ -449,7 +450,7 @@ def _apply_transition_row(
 
 
 def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetime:
-    """Return when follow_up must check the case next, if no failed call arrives before that."""
+    """Return when follow_up must check the case next, if no failed call arrives earlier."""
     if case.is_redriving:
         return now if now <= case.at else now + REDRIVE_TICK_INTERVAL
     if case.state in STATES_THAT_CALL_OWNER:
@@ -468,9 +469,11 @@ def _compute_wait_end(
 ) -> datetime:
     """Return the time for which the case's state waits. `due_at` may choose an earlier time.
 
-    This is the time at which the proof of a fix is complete, or the end of the state's time limit,
-    or the end of SILENT_DAYS without failed calls. If the proof is late or the state has no time
-    limit, it is at most EVIDENCE_CHECK_INTERVAL from now.
+    - For a fix under verification, it is the time at which the proof can be complete. If that time
+      is past, it is EVIDENCE_CHECK_INTERVAL from now.
+    - For another state with a time limit, it is the end of the limit.
+    - For a state without a limit, it is the end of SILENT_DAYS without failed calls, but at most
+      EVIDENCE_CHECK_INTERVAL from now.
     """
     if case.state in STATES_UNDER_VERIFICATION:
         proven_at = find_end_of_required_quiet(case, evidence)
@@ -478,7 +481,7 @@ def _compute_wait_end(
     if time_limit is not None:
         return case.at + time_limit
     silent_days_end = find_start_of_quiet(case, evidence) + timedelta(days=SILENT_DAYS)
-    # An alarm counts the case, so it must not stay open long after its queue is gone.
+    # An alarm counts open cases, so a case must not stay open long after its queue was deleted.
     return (
         min(silent_days_end, now + EVIDENCE_CHECK_INTERVAL)
         if silent_days_end > now

@@ -1,6 +1,6 @@
 """Limits on what Mendq may change, read and send, waiting times, and the bounds of a redrive.
 
-Each limit of `Limits` and `Timing` has its description below it. docs/settings.md shows these.
+The text below each field of `Limits` and `Timing` is its description in docs/settings.md.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ class Limits:
     writes_per_attribute_per_day: Annotated[int, Range(1, 24)] = 3
     """The most writes to one attribute of one queue in 24 hours."""
     mass_symptom_share: Annotated[float, Range(0, 1)] = 0.05
-    """If more than this share of the managed queues, or of those on which Mendq may go at least as
-    far, show a symptom in an hour, they share a cause, and nothing is written."""
+    """Mendq writes nothing if more than this share of the managed queues show a symptom within an
+    hour, because they then share a cause. The share is also computed among the queues in the same
+    or a higher mode."""
     mass_symptom_queues: Annotated[int, Range(3, 10_000)] = 20
-    """The same if more queues than this show it, however many are managed. So many notifications
-    are sent in an hour; nobody would read more."""
+    """Mendq also writes nothing if more queues than this show a symptom within an hour, whatever
+    their share."""
     visibility_ceiling_seconds: Annotated[int, Range(30, 43_200)] = 900
     """The longest visibility timeout that a fix may set."""
     scan_metrics_per_day: Annotated[int, Range(0, 1_000_000)] = 30_000
@@ -57,22 +58,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long Mendq waits. Only the local account may go below these ranges, and its settings say
-    so.
-    """
+    """How long Mendq waits. Only the local account may set lower values than these ranges."""
 
     propagation_seconds: Annotated[int, Range(0, 900, 60)] = 60
-    """How long a change takes to reach all of SQS; AWS says up to 60 seconds."""
+    """How long a change takes to reach all of SQS. AWS says up to 60 seconds."""
     watch_hours: Annotated[int, Range(0, 336, 24)] = 48
-    """How long a verified fix is watched; traffic changes over a day."""
+    """How long a verified fix is watched. Traffic changes over a day."""
     proposal_hours: Annotated[int, Range(0, 168, 1)] = 24
-    """How long a proposal waits; a person needs time to see it."""
+    """How long a person can approve a proposal."""
     soak_factor: Annotated[float, Range(0, 10, LOWEST_SOAK_FACTOR)] = LOWEST_SOAK_FACTOR
     """A redrive waits this many times as long as a poison message takes to come back."""
     cooldown_minutes: Annotated[int, Range(0, 1_440, 30)] = 30
     """The time between two writes to one attribute of one queue."""
     probe_minutes: Annotated[int, Range(1, 1_440, 20)] = 60
-    """The time between two probes; one that is not seen within 20 minutes counts as lost."""
+    """The time between two probes. A probe that is not seen within 20 minutes counts as lost."""
     measuring_minutes: Annotated[int, Range(1, 360, 60)] = 60
     """How long a queue must have been unchanged before its metrics are used."""
 
@@ -86,27 +85,27 @@ class Bounds:
 
     Attributes:
         canary: The number of messages in the first stage.
-        second_canary: The number of messages in the stage after it if so few have gone that the
-            share of those that came back proves nothing.
-        growth: The factor by which a stage may be larger than the stage before.
-        halt_returned: The redrive stops if this number of messages came back to the DLQ.
-        halt_share: The redrive also stops if this share of the moved messages came back.
+        second_canary: The number of messages in the second canary. It follows the first stage if
+            too few messages have gone to judge the share that came back.
+        growth: The most times by which a stage may be larger than the stage before.
+        halt_returned: The redrive halts if this number of messages came back to the DLQ.
+        halt_share: The redrive also halts if this share of the moved messages came back.
         rate_share: The rate at which the redrive sends messages, as a share of the rate at which
             the consumers delete messages.
-        least_per_tick: The fewest messages of a tick that sends any. A tick is one run of the
-            redrive Lambda.
+        least_per_tick: The number of messages that a tick may send however slow the consumers are.
+            A tick is one run of the redrive Lambda.
         mover_per_tick: The most messages that one invocation receives, sends and deletes, ten at a
             time.
         census: The most messages that a tick receives as a sample of the DLQ.
-        soak_factor: The redrive waits for messages that fail again and come back to the DLQ. The
-            time in flight of such a message is multiplied by this factor.
-        least_soak_seconds: The shortest wait for messages that come back.
+        soak_factor: The factor by which the redrive multiplies the time in flight of a message that
+            fails, to compute how long it waits for such messages to come back.
+        least_soak_seconds: The shortest wait for messages to come back.
         tick_seconds: The time between two ticks.
         stage_seconds: The longest duration of a stage.
-        patience_seconds: How long the redrive waits for consumers to handle messages.
+        patience_seconds: How long a wait without an end of its own may last, such as that for
+            consumers, before the redrive halts.
         measuring_seconds: The shortest time over which the consumers' deletes are measured.
-        measuring_first_seconds: The time over which they are measured before the redrive has sent
-            a message.
+        measuring_first_seconds: The time over which the deletes are measured before the first send.
     """
 
     canary: int = 5
@@ -127,7 +126,7 @@ class Bounds:
     measuring_first_seconds: int = 3_600
 
     def halt_threshold(self, moved_messages: int) -> int:
-        """Return the number of returned messages at which the redrive stops, at least 1.
+        """Return the number of returned messages at which the redrive halts, at least 1.
 
         `moved_messages` is the number of messages that the redrive has sent back so far.
         """
@@ -137,9 +136,10 @@ class Bounds:
 
     @property
     def least_judged_messages(self) -> int:
-        """The fewest messages by which `halt_share` is judged while more can be sent.
+        """The fewest messages over which the returned share is computed while more can be sent.
 
-        One message of the first five is 20 %, but says little about the others.
+        Otherwise one bad message of the first five would be 20 %, although it says little about the
+        others.
         """
         return self.canary + self.second_canary
 
@@ -147,8 +147,8 @@ class Bounds:
         """Return the rate, in messages per second, at which messages may go back to the source.
 
         `deletes_per_second` is the number of messages that the consumers delete per second. The
-        rate is 0 if they delete none, and at most `mover_per_tick` messages per tick.
-        `least_per_tick` is not included: the caller adds it.
+        rate is 0 if they delete none, and at most `mover_per_tick` messages per tick. The caller
+        must apply `least_per_tick` itself.
         """
         return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
 
@@ -162,16 +162,17 @@ class Bounds:
     ) -> timedelta:
         """Return how long to wait until a message that always fails must be back in the DLQ.
 
-        Such a message waits behind the messages that were in the queue before. Then consumers
+        Such a message first waits behind the messages that are already in the queue. Then consumers
         receive it `receives` times, and each time it is in flight for a whole visibility timeout.
-        The time in flight is multiplied by `soak_factor`, for safety. The result is at least
+        For safety, the time in flight is multiplied by `soak_factor`. The result is at least
         `least_soak_seconds`.
 
         Args:
             receives: The queue's maxReceiveCount.
             visibility_seconds: The queue's visibility timeout.
             delay_seconds: The queue's DelaySeconds.
-            drain_seconds: The time that consumers need for the messages that are in the queue now.
+            drain_seconds: The time that consumers need for the messages that are already in the
+                queue.
         """
         soak_factor = max(self.soak_factor, LOWEST_SOAK_FACTOR)
         soak_seconds = soak_factor * receives * visibility_seconds + delay_seconds + drain_seconds

@@ -1,11 +1,11 @@
 """Settings of an SQS queue's event source mapping, and which of them Lambda refuses.
 
 By default, Lambda itself decides how many event pollers receive for a mapping. Two settings limit
-how often the function runs at once, and a mapping has at most one of them:
+the concurrent invocations of the function, and a mapping has at most one of them:
 
-- MaximumConcurrency (ScalingConfig) limits the runs.
+- MaximumConcurrency (ScalingConfig) limits the invocations.
 - Provisioned mode (ProvisionedPollerConfig) sets the smallest and largest number of pollers. Each
-  poller runs the function up to 10 times at once.
+  poller makes up to 10 concurrent invocations.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 https://docs.aws.amazon.com/lambda/latest/api/API_ProvisionedPollerConfig.html
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 # The batch size of a mapping that does not set one.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
 DEFAULT_BATCH_SIZE = 10
-# The largest batch without a batching window. A FIFO queue has no larger one at all.
+# The largest batch without a batching window. For a FIFO queue, no larger batch is possible.
 LARGEST_BATCH_WITHOUT_WINDOW = 10
 LARGEST_BATCH_SIZE = 10_000
 LONGEST_BATCHING_WINDOW_SECONDS = 300
@@ -36,8 +36,8 @@ LARGEST_MAXIMUM_POLLERS = 10_000
 DEFAULT_MINIMUM_POLLERS = FEWEST_POLLERS
 DEFAULT_MAXIMUM_POLLERS = 200
 
-# How many receives of an idle queue Lambda keeps waiting at once. Without MaximumConcurrency and
-# without provisioned mode, it goes down to 2.
+# How many receives Lambda keeps waiting at once on an idle queue. Without MaximumConcurrency and
+# without provisioned mode, it is 2.
 FEWEST_IDLE_POLLERS = 2
 IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY = 5
 # A receive of an idle queue waits 20 s.
@@ -58,7 +58,7 @@ class ProvisionedPollers:
 
     @property
     def most_runs(self) -> int:
-        """The most runs of the function at once."""
+        """The most concurrent invocations of the function."""
         return RUNS_PER_POLLER * self.maximum
 
 
@@ -70,7 +70,7 @@ class MappingSettings:
         is_fifo: True if the mapping reads a FIFO queue.
         batch_size: The most messages in a batch.
         batching_window_seconds: How long Lambda collects messages for a batch.
-        maximum_concurrency: The most runs at once; None if the mapping does not set it.
+        maximum_concurrency: The most concurrent invocations; None if the mapping does not set it.
         provisioned_pollers: The pollers; None if the mapping is not in provisioned mode.
     """
 
@@ -82,7 +82,7 @@ class MappingSettings:
 
 
 def list_mapping_refusals(settings: MappingSettings) -> Iterator[str]:
-    """Yield each reason for which Lambda refuses these settings. No reason if it takes them."""
+    """Yield each reason why Lambda refuses these settings; nothing if Lambda accepts them."""
     yield from _list_batch_refusals(settings)
     maximum_concurrency = settings.maximum_concurrency
     pollers = settings.provisioned_pollers
@@ -100,7 +100,7 @@ def list_mapping_refusals(settings: MappingSettings) -> Iterator[str]:
 
 
 def _list_batch_refusals(settings: MappingSettings) -> Iterator[str]:
-    """Yield each reason for which Lambda refuses the batch size or the batching window."""
+    """Yield each reason why Lambda refuses the batch size or the batching window."""
     batch_size = settings.batch_size
     window_seconds = settings.batching_window_seconds
     if not 1 <= batch_size <= LARGEST_BATCH_SIZE:
@@ -120,7 +120,7 @@ def _list_batch_refusals(settings: MappingSettings) -> Iterator[str]:
 
 
 def _list_poller_refusals(pollers: ProvisionedPollers) -> Iterator[str]:
-    """Yield each reason for which Lambda refuses the numbers of pollers."""
+    """Yield each reason why Lambda refuses the numbers of pollers."""
     if not FEWEST_POLLERS <= pollers.minimum <= LARGEST_MINIMUM_POLLERS:
         yield f"MinimumPollers must be {FEWEST_POLLERS} to {LARGEST_MINIMUM_POLLERS}"
     if not FEWEST_POLLERS <= pollers.maximum <= LARGEST_MAXIMUM_POLLERS:

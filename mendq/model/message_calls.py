@@ -1,4 +1,4 @@
-"""Message calls: which SQS calls work with messages, and which IAM action allows each?"""
+"""The SQS calls that work with messages, and the IAM action that allows each."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from functools import total_ordering
 class Mode(Enum):
     """How far Mendq may go on a queue, from the lowest mode to the highest.
 
-    Modes can be compared: `min` of several modes is the one that limits Mendq most.
+    Modes can be compared: `min` returns the mode that limits Mendq most.
     """
 
     OBSERVE = "observe"

@@ -1,4 +1,4 @@
-"""Names of Mendq's own metrics, roles and queues, and the rules of the alarm on many fixes."""
+"""Names of Mendq's metrics, roles and queues, and the rules of the alarm on many fixes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OwnMetric(StrEnum):
 # follow_up sends this metric each minute, even if it is 0.
 HEARTBEAT_METRIC = OwnMetric.OLDEST_OPEN_CASE_AGE
 
-# follow_up sends these too. It sends zeros if alarms need them.
+# follow_up sends these metrics too. It sends zeros if alarms need them.
 GAUGE_METRICS = frozenset(
     {
         OwnMetric.ESCALATED_CASES_OPEN,
@@ -48,9 +48,9 @@ GAUGE_METRICS = frozenset(
         OwnMetric.FIXES_BEING_VERIFIED,
     }
 )
-# All other metrics are sent only with a failed call, an error, a redrive, a scan of managed queues
-# or a finding. AWS bills them only for the hours in which they are sent. In all other hours they
-# are missing, not zero.
+# All other metrics are sent only on events: a failed call, an error, a redrive, a scan of managed
+# queues or a finding. AWS charges for them only in hours in which they are sent. In other hours
+# they are missing, not zero.
 _METRICS_SENT_REGULARLY = frozenset(
     {
         OwnMetric.AUTO_FIXES,
@@ -78,7 +78,7 @@ PAGING_ROLE_PURPOSE = "paging"
 HOOK_CALLER_ROLE_PURPOSE = "template-hook-caller"
 
 # The EventBridge rule excludes calls by these roles, so that a failing call by Mendq never starts a
-# fix. The probe's role is not among them, because its call must be seen.
+# fix. The probe's role is not in the list, because heal must see its call.
 ROLE_PURPOSES_EXCLUDED_FROM_EVENTS = (
     "heal",
     "attach-dlq",
@@ -105,15 +105,15 @@ case_bucket_name = "mendq-cases-{}-{}".format
 
 FIXES_ALARM_PERIOD = timedelta(minutes=15)
 FEWEST_FIXES_TO_ALARM = 3
-# The alarm on fixes reads its metrics for this number of periods.
+# The number of periods for which the alarm on fixes reads its metrics.
 FIXES_ALARM_PERIODS = 3
 MINUTES_OF_WRITES_AT_FIX_CEILING = 3
 # The time that an alarm needs to notice a change of its metric.
 _ALARM_DELAY = timedelta(minutes=3)
-# If no fix came for this time, the series of fixes is over. It is shorter than FIXES_ALARM_PERIOD,
-# so that the alarm still waits at the time when it notices the end.
+# If no fix came for this time, the series of fixes is over. The time is shorter than
+# FIXES_ALARM_PERIOD, so that the alarm still waits when it notices the end.
 FIX_SERIES_ENDS_AFTER = FIXES_ALARM_PERIOD - _ALARM_DELAY
-# If fixes come at longer intervals than this, fewer than FEWEST_FIXES_TO_ALARM come in a
+# At longer intervals between fixes than this, fewer than FEWEST_FIXES_TO_ALARM fixes come in a
 # FIXES_ALARM_PERIOD.
 _LONGEST_GAP_BETWEEN_FIXES = FIXES_ALARM_PERIOD / FEWEST_FIXES_TO_ALARM
 
@@ -131,19 +131,19 @@ def count_fixes_being_verified(
 ) -> int:
     """Return the number of new fixes that are not verified yet, for the alarm on many fixes.
 
-    The alarm does not ring while this number is above 0: after a fix, Mendq needs at least one
-    FIXES_ALARM_PERIOD to see if calls still fail. Only cases that were opened in the last
-    FIXES_ALARM_PERIOD count. So the fix of an older case, such as one that a person approved late,
-    does not count.
+    The alarm does not ring while this number is above 0, because Mendq needs at least one
+    FIXES_ALARM_PERIOD after a fix to see if calls still fail. Only cases that were opened in the
+    last FIXES_ALARM_PERIOD count, so a late fix of an older case does not count.
 
     Args:
-        states_and_opening_times: State and opening time of every open case.
+        states_and_opening_times: The state and opening time of every open case.
         now: The present time.
         limits: The account's limits.
 
     Returns:
         The number of fixes in state APPLIED. 0 if there are too few fixes for the alarm to ring, or
-        if it must ring now: fixes come for too long, or `compute_fix_ceiling` is reached.
+        if the alarm must ring now, because fixes have continued for too long or
+        `compute_fix_ceiling` is reached.
     """
     fix_ages: list[timedelta] = []
     states_of_recent_fixes: list[State] = []
@@ -165,8 +165,8 @@ def count_fixes_being_verified(
 def _can_alarm_ring(fix_ages: Sequence[timedelta]) -> bool:
     """Return True if enough fixes for the alarm came in the last FIXES_ALARM_PERIODS periods.
 
-    Fixes that are younger than FIX_SERIES_ENDS_AFTER do not count, because more fixes may follow.
-    `fix_ages` are the times since the cases were opened.
+    Fixes younger than FIX_SERIES_ENDS_AFTER do not count, because more fixes may follow. `fix_ages`
+    are the times since the cases were opened.
     """
     return (
         sum(
@@ -180,9 +180,10 @@ def _can_alarm_ring(fix_ages: Sequence[timedelta]) -> bool:
 def _do_fixes_continue(fix_ages: Sequence[timedelta]) -> bool:
     """Return True if fixes still come, and enough fixes for the alarm came long ago.
 
-    The alarm must then ring, and not wait any longer. "Long ago" means two FIXES_ALARM_PERIODs or
-    more, but only the last FIXES_ALARM_PERIODS + 1 periods count. The two periods are shortened by
-    two `_ALARM_DELAY`s, because the alarm notices the begin and the end of its waiting late.
+    The alarm must then ring without waiting longer. "Long ago" means at least two
+    FIXES_ALARM_PERIODs ago, but within the last FIXES_ALARM_PERIODS + 1 periods. The two periods
+    are shortened by two `_ALARM_DELAY`s, because the alarm notices the start and the end of its
+    wait late.
     """
     earlier_fix_count = sum(
         2 * FIXES_ALARM_PERIOD - 2 * _ALARM_DELAY
@@ -196,7 +197,7 @@ def _do_fixes_continue(fix_ages: Sequence[timedelta]) -> bool:
 
 
 PROBE_QUEUE = "mendq-probe.fifo"
-# The user agent of calls by the `mendq` command begins so.
+# The beginning of the user agent of calls by the `mendq` command.
 OPERATOR_USER_AGENT = "mendq/cli"
 # The SQS calls that CloudTrail counts as data events.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html

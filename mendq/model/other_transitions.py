@@ -1,4 +1,4 @@
-"""Other transitions: which transitions does follow_up not make, and who makes them?"""
+"""The transitions that follow_up does not make, and who makes them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class OtherTransition:
     """A transition that follow_up does not make.
 
     Attributes:
-        states_before: The states before; empty if the transition opens the case.
-        state_after: The state after.
+        states_before: The states from which the transition is possible; empty if it opens the case.
+        state_after: The state after the transition.
         because: The reason, for docs/states.md.
         actor: Who makes the transition.
     """
@@ -62,8 +62,8 @@ CLOSE_TRANSITION = OtherTransition(
     actor=TransitionActor.PERSON,
     because="a person closed it",
 )
-# The transition for a case whose symptom this version does not know. No other transition ends such
-# a case, because follow_up does not know which evidence the symptom needs.
+# The transition for a case whose symptom this version of Mendq does not know. No other transition
+# ends such a case, because follow_up does not know which evidence the symptom needs.
 CLOSE_UNKNOWN_TRANSITION = OtherTransition(
     states_before=tuple(state for state in State if state not in FINAL_STATES),
     state_after=State.CLOSED,

@@ -1,4 +1,4 @@
-"""A change that Mendq made, as the possible cause of a fault that came after it."""
+"""A change that Mendq made and that may have caused a later fault."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ class OwnChange:
         case_id: The case that made the change.
         queue_arn: The queue that Mendq changed. The fault may be on its DLQ.
         written_at: When Mendq wrote the change.
-        change_text: The change in words, such as "attached the DLQ ...": the part of a sentence
-            that follows "Mendq".
-        effect: The effect of the change in words, as a part of a sentence. The effect may be harm.
+        change_text: The change in words, such as "attached the DLQ ...". In a sentence, it follows
+            the word "Mendq".
+        effect: The effect of the change, which may be harm, as a part of a sentence.
         rollback_introduction: Text before the command `mendq rollback`, such as "To take the change
             back".
-        is_reported: True if people were already notified, by the case itself, that this change may
-            do harm.
+        is_reported: True if the case itself already notified people that this change may do harm.
     """
 
     case_id: str

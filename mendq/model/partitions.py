@@ -1,6 +1,6 @@
 """AWS's partitions: groups of regions with their own ARNs and domains.
 
-The table equals the one in botocore, which is not imported here because this package knows no AWS.
+The table equals the one in botocore, which this package must not import.
 `tests/model/test_partitions.py` compares them. The partition aws-eusc opened in January 2026.
 """
 
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 DEFAULT_PARTITION = "aws"
-# Mendq refuses to be deployed to the other partitions. It has run in none of them.
+# Mendq cannot be deployed to other partitions. It has never run in them.
 SUPPORTED_PARTITIONS = ("aws", "aws-cn", "aws-us-gov", "aws-eusc")
 
 
@@ -19,10 +19,10 @@ class Partition:
     """A partition of AWS.
 
     Attributes:
-        name: the partition's name, as in its ARNs.
-        region_pattern: a regular expression for the names of its regions.
-        dns_suffix: the domain of its services, such as `amazonaws.com`.
-        dual_stack_dns_suffix: the domain of services that also answer by IPv6, such as `api.aws`.
+        name: The partition's name, as in its ARNs.
+        region_pattern: A regular expression for the names of its regions.
+        dns_suffix: The domain of its services, such as `amazonaws.com`.
+        dual_stack_dns_suffix: The domain of services that also answer by IPv6, such as `api.aws`.
     """
 
     name: str
@@ -52,7 +52,8 @@ DNS_SUFFIXES = tuple(
         {partition.dns_suffix for partition in PARTITIONS if partition.name in SUPPORTED_PARTITIONS}
     )
 )
-# A regular expression for one of them. Longer domains come first: one begins like another.
+# A regular expression for one of DNS_SUFFIXES. Longer domains come first, because one domain is the
+# beginning of another.
 DNS_SUFFIX_REGEX = "(?:" + "|".join(re.escape(suffix) for suffix in DNS_SUFFIXES[::-1]) + ")"
 
 _HOST_SUFFIXES = tuple(
@@ -60,14 +61,14 @@ _HOST_SUFFIXES = tuple(
     for partition in PARTITIONS
     for suffix in (partition.dns_suffix, partition.dual_stack_dns_suffix)
 )
-# Partitions where SQS has no message movement tasks: no StartMessageMoveTask and no redrive in the
-# console. Mendq moves messages itself, so it needs none.
+# Partitions where SQS has no message movement tasks (StartMessageMoveTask, and the redrive in the
+# console). Mendq moves messages itself, so it does not need them.
 # https://docs.amazonaws.cn/en_us/aws/latest/userguide/sqs.html
 PARTITIONS_WITHOUT_MOVE_TASKS = frozenset({"aws-cn"})
 
 
 def _find_partition(region: str) -> Partition:
-    """Return the partition of a region; that of most regions if the region's name is not known."""
+    """Return the partition of a region; the partition `aws` if the region's name is not known."""
     for partition in PARTITIONS:
         if re.fullmatch(partition.region_pattern, region):
             return partition
@@ -75,7 +76,7 @@ def _find_partition(region: str) -> Partition:
 
 
 def is_in_known_partition(region: str) -> bool:
-    """Return True if the region's name is one of a partition that botocore lists."""
+    """Return True if the region's name fits a partition that botocore lists."""
     return any(re.fullmatch(partition.region_pattern, region) for partition in PARTITIONS)
 
 
@@ -90,16 +91,17 @@ def dns_suffix_of(region: str) -> str:
 
 
 def is_aws_host(host: str) -> bool:
-    """Return True if only AWS can own a host, such as `sqs.eu-west-1.amazonaws.com`."""
+    """Return True if the host is in a domain of AWS, such as `sqs.eu-west-1.amazonaws.com`."""
     return host.endswith(_HOST_SUFFIXES)
 
 
 def list_service_names(service: str, region: str) -> list[str]:
     """Return the names of a service in a region that an IAM condition may compare.
 
-    AWS's pages name services as `sqs.eu-west-1.amazonaws.com`, in each partition. Some services of
-    a partition with another domain send a name with that domain instead, so both are returned; no
-    one but AWS can send either. No partition but `aws` was tried.
+    AWS's pages spell these names with `amazonaws.com` in each partition, as in
+    `sqs.eu-west-1.amazonaws.com`. Some services in a partition with another domain use that domain
+    instead. So return both names; only AWS can send them. Not tried in a partition other than
+    `aws`.
     https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-via-service
     """
     dns_suffixes = dict.fromkeys((PARTITIONS[0].dns_suffix, dns_suffix_of(region)))
@@ -109,7 +111,7 @@ def list_service_names(service: str, region: str) -> list[str]:
 def list_service_principals(service: str, region: str) -> list[str]:
     """Return the names of a service that an IAM condition on `iam:PassedToService` may compare.
 
-    There is one for each domain of the region's partition, as `list_service_names` explains.
+    There is one name per domain, as `list_service_names` explains.
     """
     dns_suffixes = dict.fromkeys((PARTITIONS[0].dns_suffix, dns_suffix_of(region)))
     return [f"{service}.{dns_suffix}" for dns_suffix in dns_suffixes]

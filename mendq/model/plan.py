@@ -1,6 +1,6 @@
-"""Plans and refusals: the two answers of the catalogue to the question what to do about a symptom.
+"""Plans and refusals: the two possible answers of a symptom's plan function.
 
-Plans and refusals are only values: creating one changes nothing in AWS.
+Both are only values: creating one changes nothing in AWS.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Plan:
     """The change that a symptom plans for a queue.
 
     Attributes:
-        steps: The changes that Mendq writes, in order. Empty if nothing must be changed.
+        steps: The changes that Mendq writes, in order; empty if nothing must be changed.
         reason: The reason for the change, as a sentence for people.
-        proposal: Further changes that a person should make. They are shown and never written.
+        proposal: Further changes for a person to make. Mendq shows them and never writes them.
         first_commands: Commands for a person to run before the change.
-        highest_mode: The highest mode in which Mendq may handle this plan. The mode is lower than
-            HEAL if a person must see the plan first.
+        highest_mode: The highest mode in which Mendq may handle this plan. It is lower than HEAL if
+            a person must see the plan first.
         source_arn: The source queue, if the plan changes a DLQ for this source; otherwise empty. An
             approval is valid only for this DLQ and this source.
     """
@@ -42,15 +42,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The reason why Mendq changes nothing. Each subclass stands for what happens next.
+    """The reason why Mendq changes nothing. The subclass decides what happens next.
 
     Attributes:
         code: The refusal's code, such as `dlq_unfit`.
         reason: The reason, as a sentence for people.
-        next_command: The command that a notified person runs first.
+        next_command: The command that a notified person should run first.
         silent_in_observe: True if people are not notified of this refusal on queues in mode
-            `observe`, in which Mendq writes nothing. Such a refusal is a guess, or is only about a
-            write by Mendq.
+            `observe`, because it is a guess, or is only about a write by Mendq.
     """
 
     code: str
@@ -58,9 +57,9 @@ class Refusal:
     next_command: str = ""
     silent_in_observe: bool = False
 
-    # The state in which its case opens; None if no case is opened.
+    # The state in which the refusal's case opens; None if no case is opened.
     case_state: ClassVar[State | None] = None
-    # True if the same events are delivered once more.
+    # True if the caller should try again: the reason passes soon.
     is_retried: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -96,7 +95,7 @@ class Ignore(Refusal):
 
 
 class Retry(Ignore):
-    """A refusal for a reason that will pass. SQS then delivers the same events to heal again."""
+    """A refusal for a reason that will pass. In heal, SQS then delivers the same events again."""
 
     is_retried = True
 
@@ -115,9 +114,9 @@ class Escalate(Refusal):
 
 @dataclass(frozen=True)
 class Override(Refusal):
-    """A refusal because someone else set the value, and Mendq does not replace it.
+    """A refusal because someone else set the value, which Mendq does not replace.
 
-    People are notified, except on queues in mode `observe` (unless `silent_in_observe` is False).
+    People are notified, but not on queues in mode `observe` if `silent_in_observe` is True.
     """
 
     silent_in_observe: bool = True
@@ -128,10 +127,10 @@ class Override(Refusal):
 def owner_of_case(step_documents: Iterable[Mapping[str, str]]) -> Owner:
     """Return the owner of a case's steps: the Lambda that makes these changes.
 
-    This is the owner of the first step that this version knows. Return heal if it knows no step.
+    This is the owner of the first known step, or heal if no step is known.
 
     Args:
-        step_documents: The steps as a case's transitions store them.
+        step_documents: The stored steps of a case's transition.
     """
     for step_document in step_documents:
         step_class = find_step_class(step_document["attribute"])

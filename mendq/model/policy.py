@@ -20,10 +20,10 @@ from mendq.model.queue import refuse_repeated_keys
 from mendq.model.time_text import format_time
 
 ALL_PRINCIPALS = "*"
-# The longest policy that SQS accepts. A longer text is not read.
+# The longest policy that SQS accepts. A longer text counts as unreadable.
 _MAXIMUM_POLICY_LENGTH = 20_480
 
-# Elements that a statement may also spell with "Not" in front, to name exceptions.
+# Elements that may also have the prefix "Not" in a statement, to name exceptions.
 _NEGATABLE_ELEMENTS = ("Principal", "Action", "Resource")
 _NEGATED_ELEMENTS = tuple(f"Not{element}" for element in _NEGATABLE_ELEMENTS)
 _KNOWN_ELEMENTS = {"Sid", "Effect", "Condition", *_NEGATABLE_ELEMENTS, *_NEGATED_ELEMENTS}
@@ -37,14 +37,12 @@ class Statement:
         allows: True for Allow, False for Deny.
         principals: Principals by kind (`AWS`, `Service`, `Federated`, ...). `"Principal": "*"` is
             ALL_PRINCIPALS of kind `AWS`.
-        actions: The actions. If `negated_elements` contains `Action`: the actions that are left
-            out.
-        resources: The resources. If `negated_elements` contains `Resource`: those that are left
-            out.
-        conditions: Values by operator and key.
+        actions: The actions; the excluded actions if `negated_elements` contains `Action`.
+        resources: The resources; the excluded resources if `negated_elements` contains `Resource`.
+        conditions: The values by operator and key.
         negated_elements: The elements that the policy spells as NotPrincipal, NotAction or
             NotResource.
-        sid: The statement's id; empty without one.
+        sid: The statement's id; empty if it has none.
     """
 
     allows: bool
@@ -73,9 +71,9 @@ def parse_statements(policy: str) -> tuple[Statement, ...] | None:
     """Return the statements of a policy's text.
 
     Returns:
-        Empty for an empty text. None if the policy is unreadable: it is longer than SQS accepts, a
-        key is repeated or unknown, or a value does not follow IAM's grammar. One unreadable
-        statement makes the whole policy unreadable, because the other statements alone prove
+        The statements; empty for an empty text. None if the policy is unreadable: it is longer than
+        SQS accepts, a key is repeated or unknown, or a value does not follow IAM's grammar. One
+        unreadable statement makes the whole policy unreadable, because the others alone prove
         nothing.
     """
     if not policy:
@@ -100,7 +98,7 @@ def parse_statements(policy: str) -> tuple[Statement, ...] | None:
 def _parse_statement(document: dict[str, Any]) -> Statement:
     """Return the parsed statement.
 
-    Raise KeyError, TypeError, ValueError or AttributeError if it does not follow IAM's grammar.
+    Raise KeyError, TypeError, ValueError or AttributeError if it violates IAM's grammar.
     """
     if document.keys() - _KNOWN_ELEMENTS or document["Effect"] not in ("Allow", "Deny"):
         raise ValueError("no statement of IAM's grammar")
@@ -143,14 +141,14 @@ def _parse_principals(principal_element: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _parse_texts(value: Any) -> tuple[str, ...]:
-    """Return a list's values as texts. A single value in place of a list gives one text."""
+    """Return a list's values as texts. A single value counts as a list of one."""
     return tuple(map(_parse_text, value if isinstance(value, list) else [value]))
 
 
 def _parse_text(value: Any) -> str:
-    """Return a value as text, as IAM treats numbers and booleans in conditions.
+    """Return a text, number or boolean as text, as IAM does in conditions.
 
-    Raise TypeError if the value is neither a text nor a number nor a boolean.
+    Raise TypeError for any other value.
     """
     if isinstance(value, bool):
         return str(value).lower()
@@ -175,7 +173,7 @@ def list_conditions(statement: Statement) -> list[StatementCondition]:
 def may_apply_to(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
     """Return True if the statement may apply to one of the actions on the queue.
 
-    Its principals and conditions are not checked.
+    The statement's principals and conditions are not checked.
     """
     return _may_apply_to_actions(statement, actions) and _may_apply_to_queue(statement, queue_arn)
 
@@ -196,29 +194,29 @@ def _may_apply_to_queue(statement: Statement, queue_arn: str) -> bool:
 def matches_wildcards(pattern: str, text: str) -> bool:
     """Return True if the text matches a pattern with IAM's wildcards `*` and `?`.
 
-    All other characters of the pattern, also brackets, stand for themselves.
+    All other characters of the pattern, including brackets, match only themselves.
     """
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
-# Keys that name the caller or the caller's network. AWS does not call a policy public if its
-# conditions compare these keys with fixed values.
+# Condition keys about the caller or the caller's network. AWS does not consider a policy public if
+# its conditions compare these keys with fixed values.
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
 # https://docs.aws.amazon.com/config/latest/developerguide/sqs-queue-no-public-access.html
 _CALLER_KEY_PATTERN = re.compile(
     "aws:(userid|principal(account|arn|orgid|orgpaths)|vpce(account|orgid|orgpaths)"
     "|source(account|arn|ip|orgid|orgpaths|owner|vpc|vpcarn|vpce))"
 )
-# AWS services call for any of their customers, so these keys do not narrow an allow. Denies often
-# exempt services by them.
+# Condition keys about AWS services. They do not narrow an allow, because AWS services call for any
+# of their customers. Denies often use them to exempt services.
 _SERVICE_KEYS = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
 _NARROWING_OPERATOR_PATTERN = re.compile(
     "string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress"
 )
-# The shortest prefix by the number of bits in an address (IPv4, IPv6). A network with a shorter
-# prefix is too large to belong to one owner.
+# The shortest network prefix by the number of bits in an address (IPv4, IPv6). A network with a
+# shorter prefix is too large to belong to one owner.
 _SHORTEST_PREFIX_BY_ADDRESS_BITS = {32: 8, 128: 32}
-# An ARN with an account, or of a bucket, whose name belongs to one owner.
+# An ARN with an account, or the ARN of a bucket, whose name belongs to one owner.
 _ARN_OF_ONE_OWNER_PATTERN = re.compile(
     r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)"
 )
@@ -229,8 +227,8 @@ _TEXT_BEFORE_WILDCARD_PATTERN = re.compile(r"[^*?]*[/:]")
 def list_public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement], ...]:
     """Return the statements that let everyone call the queue, each with its number from 1.
 
-    A statement is left out if a deny of the policy refuses everything that the statement allows to
-    outsiders. An unreadable policy gives an empty tuple.
+    A statement is left out if a deny of the policy refuses to outsiders everything that the
+    statement allows. An unreadable policy gives an empty tuple.
     """
     statements = parse_statements(policy) or ()
     public_statements: list[tuple[int, Statement]] = []
@@ -255,7 +253,7 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
     narrowing_conditions: list[StatementCondition] = []
     for condition in list_conditions(denial):
         _, key, values = condition
-        # A deny may exempt AWS services: they call for their own customers.
+        # A deny may exempt AWS services, which call for their own customers.
         if key not in _SERVICE_KEYS or values != {"false"}:
             narrowing_conditions.append(condition)
     return (
@@ -267,14 +265,14 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
 
 
 def _names_action(statement: Statement, action: str) -> bool:
-    """Return True if the statement's actions include this action, whatever the letter case."""
+    """Return True if the statement's actions include this action. Letter case is ignored."""
     return any(matches_wildcards(pattern.lower(), action.lower()) for pattern in statement.actions)
 
 
 def _exempts_some_callers(condition: StatementCondition) -> bool:
-    """Return True if a deny with this condition applies to all callers except certain callers.
+    """Return True if a deny with this condition applies to everyone except certain callers.
 
-    The deny must also apply to a caller whose request lacks the condition's key.
+    It must also apply to a caller whose request lacks the condition's key.
     """
     operator, key, values = condition
     operator = operator.removeprefix("forallvalues:").removesuffix("ifexists")
@@ -289,7 +287,7 @@ def _exempts_some_callers(condition: StatementCondition) -> bool:
 def _limits_callers(condition: StatementCondition) -> bool:
     """Return True if an allow with this condition is limited to certain callers.
 
-    False for operators that also match a request without the condition's key.
+    Return False for operators that also match a request without the condition's key.
     """
     operator, key, values = condition
     operator = operator.removeprefix("foranyvalue:")
@@ -342,8 +340,8 @@ def _is_network_of_one_owner(network_text: str) -> bool:
 
 PIN_LIFETIME = timedelta(days=30)
 # The clocks of SQS, CloudTrail and the person who pins may differ by these times. SQS and
-# CloudTrail round to the second: a difference of one second is the same change, two seconds may be
-# two changes.
+# CloudTrail round to the second. So times that differ by one second count as the same change, and
+# times that differ by two seconds as two changes.
 CLOCK_SKEW = timedelta(seconds=1)
 MOST_PERSON_CLOCK_AHEAD = timedelta(minutes=5)
 MOST_PERSON_CLOCK_BEHIND = timedelta(days=1)
@@ -365,7 +363,7 @@ class Pin:
         queue_arn: The queue.
         policy: The text of the policy.
         digest: The SHA-256 of the text.
-        generation: The number of the pin: each queue's pins are counted separately.
+        generation: The number of the pin. Each queue's pins are counted separately.
         pinned_at: When the person pinned it, by that person's clock.
         pinned_by: The ARN of the person.
         queue_created_at: When the queue was created. A new queue of the same name has another time.
@@ -385,20 +383,20 @@ class Pin:
 
     @property
     def expires_at(self) -> datetime:
-        """The time until which Mendq may restore the pin: PIN_LIFETIME after a person pinned it."""
+        """The time until which Mendq may restore the pin."""
         return self.pinned_at + PIN_LIFETIME
 
     @property
     def since(self) -> datetime:
         """The time from which the queue's changes must be read to check the pin.
 
-        This is the time of the queue's last change before the pin, by SQS's clock, because the
-        person's clock may be wrong. But it is at most a day before `pinned_at`.
+        It is the queue's last change before the pin by SQS's clock, because the person's clock may
+        be wrong. But it is at most a day before `pinned_at`.
         """
         return max(self.queue_modified_at, self.pinned_at - MOST_PERSON_CLOCK_BEHIND)
 
     def document(self) -> dict[str, Any]:
-        """Return the pin as the case store keeps it and `mendq policy pin --json` prints it."""
+        """Return the pin as a JSON object, for the case store and `mendq policy pin --json`."""
         value_by_field = {
             **vars(self),
             "expires_at": self.expires_at,
@@ -414,18 +412,18 @@ class Pin:
 
 @dataclass(frozen=True)
 class QueueChange:
-    """A successful change of a queue, as CloudTrail records it.
+    """A successful change of a queue in CloudTrail's records.
 
     Attributes:
         at: When the change was made.
         event_name: The call, such as `SetQueueAttributes`.
-        principal_arn: The role or user that made it, or an AWS service; "unknown" if CloudTrail
-            names nobody.
-        attributes: The attributes that it set.
-        may_change_policy: True if it may have changed the policy.
+        principal_arn: The role or user that made the change, or an AWS service; "unknown" if
+            CloudTrail names none.
+        attributes: The attributes that the change set.
+        may_change_policy: True if the change may have changed the policy.
         by_cloudformation: True if AWS itself records CloudFormation as the caller.
-        earlier_changes: Some changes before this change, newest first. Empty unless the caller
-            asked only for the last change.
+        earlier_changes: Some earlier changes, newest first. They are given only with a queue's last
+            change (`RecentQueueChanges.find_last_change`).
     """
 
     at: datetime
@@ -438,7 +436,7 @@ class QueueChange:
 
     @property
     def who(self) -> str:
-        """The name of the caller for people: `CloudFormation`, or `principal_arn`."""
+        """The caller's name for people: `CloudFormation`, or `principal_arn`."""
         return "CloudFormation" if self.by_cloudformation else self.principal_arn
 
 
@@ -468,7 +466,7 @@ class CheckedPin:
 def find_pin_doubt_without_history(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime
 ) -> str | None:
-    """Return why Mendq may not restore a pin, as far as it shows without the queue's changes.
+    """Return why Mendq may not restore a pin; None if the pin itself gives no reason.
 
     If the result is None, `check_pin` must still check who changed the queue since the pin.
 
@@ -492,11 +490,11 @@ def find_pin_doubt_without_history(
 def check_pin(
     pin: Pin, changes: Sequence[QueueChange] | str, modified_at: datetime | None, now: datetime
 ) -> CheckedPin:
-    """Return the pin with the reason why Mendq may not restore it, by the queue's changes.
+    """Return the pin, with the reason if the queue's changes forbid to restore it.
 
     Call this only if the queue's policy differs from the pin. Mendq may only undo a deployment's
-    change of the policy, never a person's. CloudTrail records a change only after minutes. So its
-    records must contain the last change that SQS reports.
+    change of the policy, never a person's. CloudTrail records a change only after minutes, so its
+    records must already contain the last change that SQS reports.
 
     Args:
         pin: The pin.
@@ -540,7 +538,7 @@ def _describe_missing_records(
 ) -> tuple[str, bool] | None:
     """Return a text and a flag if CloudTrail may not have recorded all changes yet; otherwise None.
 
-    The flag is True if CloudTrail may still record them, so that waiting may help.
+    The flag is True if waiting may help, because CloudTrail may still record them.
     """
     if not later_changes or later_changes[-1].at < modified_at - CLOCK_SKEW:
         doubt_text = (

@@ -1,8 +1,8 @@
 """AWS prices of one region, copied by hand. Other regions have other prices.
 
-Each price names the page that it comes from and the day on which it was copied. AWS's pages show
-many prices only with JavaScript. So some of these prices come from other pages that quote them.
-Check AWS's page before you rely on a price.
+Each price names its page and the day on which it was copied. AWS's pages show many prices only with
+JavaScript, so some of these prices come from other pages that quote them. Check AWS's page before
+you rely on a price.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ PRICES_NOTED_ON = "2026-11-22"
 class Price(Struct, frozen=True):
     """The price of one kind of usage.
 
-    Each payer gets `free_units` once per month. All accounts and regions on one bill share these
-    units; only DynamoDB's free storage is given per region.
+    Each payer gets `free_units` once per month. All accounts and regions on one bill share them,
+    except DynamoDB's free storage, which each region has.
 
     Attributes:
         dollars: The price of `per` units, in US dollars.
         per: The number of units that `dollars` pays for.
         unit: The unit, in words.
-        service: The service, as the address of AWS's pricing page spells it.
-        free_units: Units per month without a charge.
+        service: The service's name in the URL of AWS's pricing page.
+        free_units: The number of units per month without a charge.
         noted_on: The day on which the price was copied.
     """
 
@@ -40,12 +40,15 @@ class Price(Struct, frozen=True):
         return units * self.dollars / self.per
 
     def cost_beyond_free(self, units: float) -> float:
-        """Return the price in dollars of all but the free units, if nothing else uses these."""
+        """Return the price in dollars of the units that exceed the free units.
+
+        This assumes that nothing else uses the free units.
+        """
         return self.cost(max(0, units - self.free_units))
 
     @property
     def page(self) -> str:
-        """The address of AWS's page with this price."""
+        """The URL of AWS's page with this price."""
         return f"https://aws.amazon.com/{self.service}/pricing/"
 
     @property
@@ -64,14 +67,14 @@ class Price(Struct, frozen=True):
 
 _ONE_MILLION = 1_000_000
 
-# Every trail that logs an event is billed for its own copy.
+# AWS charges for the copy of an event in each trail that logs it.
 DATA_EVENT = Price(0.10, 100_000, "data events of CloudTrail", "cloudtrail")
 SECOND_COPY_OF_MANAGEMENT_EVENT = Price(
     2.00, 100_000, "management events that another trail logs already", "cloudtrail"
 )
 METRIC_MONTH = Price(0.30, 1, "custom metrics a month", "cloudwatch", 10)
 ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", "cloudwatch", 10)
-# CloudWatch bills each metric that the alarm's query matches. None of them is free.
+# AWS charges for each metric that the alarm's query matches. None of them is free.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_billing.html
 METRICS_INSIGHTS_METRIC_MONTH = Price(
     0.10,
@@ -92,21 +95,21 @@ RECOVERY_GB_MONTH = Price(0.20, 1, "GB of point-in-time recovery a month", "dyna
 SCHEDULED_INVOCATION = Price(
     1.00, _ONE_MILLION, "invocations by Scheduler", "eventbridge", 14 * _ONE_MILLION
 )
-# Events that AWS services send on their own are free. AWS does not document if these events count
-# as such.
+# Events that AWS services send by default are free. AWS does not document if these events are free
+# too.
 OPT_IN_EVENT = Price(1.00, _ONE_MILLION, "events that one has to opt into", "eventbridge")
 KMS_KEY_MONTH = Price(1.00, 1, "KMS keys a month", "kms")
 LAMBDA_REQUEST = Price(0.20, _ONE_MILLION, "invocations of Lambda", "lambda", _ONE_MILLION)
 LAMBDA_GB_SECOND = Price(13.3334, _ONE_MILLION, "GB-seconds of Lambda on ARM", "lambda", 400_000)
-# AWS's page shows it only with JavaScript. Two other pages quote it, from AWS's price list and from
-# the example on AWS's page. AWS's pages do not say how many units a poller is.
+# AWS's page shows this price only with JavaScript. Two other pages quote it, from AWS's price list
+# and from the example on AWS's page. AWS's pages do not say how many units a poller needs.
 POLLER_UNIT_HOUR = Price(
     0.00925, 1, "Event Poller Units of SQS mappings an hour", "lambda", noted_on="2026-11-29"
 )
 SQS_REQUEST = Price(0.40, _ONE_MILLION, "calls of a standard queue", "sqs", _ONE_MILLION)
-# Queues with high throughput pay this price too. Calls that do not work on messages, such as
-# GetQueueAttributes, have the price of a standard queue's calls. AWS gives a million calls free for
-# FIFO queues too and does not say if they are the same million, so none are counted here.
+# This price also holds for high throughput. Calls that do not work on messages, such as
+# GetQueueAttributes, cost as much as those of a standard queue. A million calls to FIFO queues are
+# free too, but AWS does not say if this is the same million, so no free calls are counted here.
 FIFO_SQS_REQUEST = Price(
     0.50,
     _ONE_MILLION,

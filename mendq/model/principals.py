@@ -1,4 +1,4 @@
-"""Principals: who made the failed calls, and is a name an IAM role or user?"""
+"""Name principals in sentences, and recognize the ARNs of IAM roles and users."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ROLE_OR_USER_ARN_PATTERN = re.compile(
 
 
 def name_first_principals(principals: Collection[str]) -> str:
-    """Return the first three names as part of a sentence, with the number of the others.
+    """Return the first three names as a part of a sentence, with the number of the others.
 
     Args:
-        principals: ARNs or other names. If it is empty, the text says that CloudTrail does not
-            name the caller.
+        principals: ARNs or other names. If it is empty, the text says that CloudTrail does not name
+            the caller.
     """
     left_out_count = len(principals) - _MAXIMUM_SHOWN_NAMES
     first_names = [
@@ -29,7 +29,7 @@ def name_first_principals(principals: Collection[str]) -> str:
 
 
 def _shorten_name(principal: str) -> str:
-    """Return the name. A name of more than 96 characters loses its middle."""
+    """Return the name, without its middle if it has more than 96 characters."""
     if len(principal) <= _MAXIMUM_NAME_LENGTH:
         return principal
     kept_end_length = _MAXIMUM_NAME_LENGTH // 2

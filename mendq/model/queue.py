@@ -1,4 +1,4 @@
-"""Queue ARNs, URLs and names, default attributes, and the texts of the redrive policies.
+"""Queue ARNs, URLs and names, default attributes, and redrive policies.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-message-identifiers.html
 """
@@ -19,7 +19,7 @@ QUARANTINE_SUFFIX = "-quarantine"
 
 
 def is_quarantine(queue_name: str) -> bool:
-    """Return True if the queue is a quarantine, by its name.
+    """Return True if the queue's name is that of a quarantine.
 
     A quarantine is a queue for messages that failed again after a redrive.
     """
@@ -27,10 +27,10 @@ def is_quarantine(queue_name: str) -> bool:
 
 
 def parse_json_object(text: str | None) -> dict[str, Any] | None:
-    """Return the JSON object in `text`; None if it is not a JSON object or is nested too deep.
+    """Return the JSON object in `text`; an empty object if `text` is empty or None.
 
-    An empty text or None gives an empty object. The result is also None if the text contains NaN,
-    Infinity, or a number with a fraction or exponent that is too large for a double.
+    Return None if `text` is not a JSON object, is nested too deep, or contains NaN, Infinity, or a
+    number with a fraction or exponent that is too large for a double.
     """
     try:
         document = json.loads(
@@ -102,7 +102,7 @@ def arn_of_name(name: object, region: str, account: str) -> str | None:
 def arn_of_url(url: object, region: str) -> str | None:
     """Return the ARN of the queue with this URL; None if `url` is not a queue URL.
 
-    The account and the name come from the URL, the region from `region`. The URL's host is not
+    The account and the name come from the URL; the region is `region`. The URL's host is not
     checked, because Mendq sends nothing to this URL.
     """
     match = _QUEUE_URL_PATTERN.fullmatch(url) if isinstance(url, str) else None
@@ -131,7 +131,7 @@ def find_refused_arn(error_message: str) -> str | None:
 
 
 def is_fifo_arn(queue_arn: str | None) -> bool:
-    """Return True if `queue_arn` is the ARN of a FIFO queue: only these end with `.fifo`."""
+    """Return True if `queue_arn` is the ARN of a FIFO queue, which ends with `.fifo`."""
     return queue_arn is not None and queue_arn.endswith(".fifo")
 
 
@@ -168,8 +168,8 @@ LONGEST_RETENTION_SECONDS = 1_209_600
 def make_name_with_suffix(source_name: str, suffix: str) -> str:
     """Return `source_name` with `suffix` at its end, but before `.fifo`.
 
-    A result longer than 80 characters is cut and gets 8 digits of a hash, so that different queues
-    get different names.
+    If the result would be longer than 80 characters, the source's name is cut and gets 8 digits of
+    a hash, so that different queues get different names.
     """
     fifo_suffix = FIFO_SUFFIX if source_name.endswith(FIFO_SUFFIX) else ""
     base_name = source_name.removesuffix(FIFO_SUFFIX)
@@ -185,7 +185,7 @@ def make_name_with_suffix(source_name: str, suffix: str) -> str:
 
 
 def make_arn_with_suffix(source_arn: str, suffix: str) -> str:
-    """Return the source's ARN with the suffix added to the name, as `make_name_with_suffix` does.
+    """Return the source's ARN with a suffix added to the name (see `make_name_with_suffix`).
 
     Raise ValueError if `source_arn` is not the ARN of a queue.
     """
@@ -201,7 +201,7 @@ DLQ_SUFFIX = "-dlq"
 FEWEST_RECEIVES_BEFORE_DLQ = 3
 MOST_RECEIVES_BEFORE_DLQ = 100
 DEFAULT_MAX_RECEIVE_COUNT = 5
-# SQS accepts at most this number of sources by name. More need the permission `allowAll`, which
+# The most sources that SQS accepts by name. More sources need the permission `allowAll`, which
 # Mendq never writes.
 MOST_SOURCES_IN_ALLOW_POLICY = 10
 
@@ -255,8 +255,8 @@ def to_compact_json(document: Mapping[str, object]) -> str:
 def parse_redrive_policy(text: str) -> RedrivePolicy | None:
     """Return the parsed RedrivePolicy; None if `text` is empty or not a RedrivePolicy.
 
-    A RedrivePolicy is a JSON object with `deadLetterTargetArn`, a text, and `maxReceiveCount`, a
-    whole number or its text. Neither value is checked further.
+    A RedrivePolicy is a JSON object with `deadLetterTargetArn`, a text, and `maxReceiveCount`, an
+    integer or a text with an integer. The values are not checked further.
     """
     document = parse_json_object(text) or {}
     dlq_arn = document.get("deadLetterTargetArn")
@@ -296,7 +296,7 @@ def arn_of_dlq(source_arn: str) -> str:
 
 
 def why_unfit_as_dlq(source_arn: str, dlq_arn: str) -> str | None:
-    """Return why the two ARNs show that `dlq_arn` cannot be the DLQ of the source; otherwise None.
+    """Return why `dlq_arn` cannot be the DLQ of the source, by the two ARNs; None if it can.
 
     May raise ValueError if `source_arn` is not the ARN of a queue.
     """

@@ -1,24 +1,23 @@
-"""Decide whether a queue may receive another queue's messages, as a DLQ or as a quarantine.
+"""Decide if a queue may receive another queue's messages, as a DLQ or as a quarantine.
 
 Mendq derives both names from the source's name: `orders-dlq`, `orders-quarantine`. Anyone in the
 account who may create queues can create a queue of such a name first, and then read and delete what
 Mendq sends there. So the name proves nothing. The rules:
 
-1. Mendq uses an existing queue only if the case store records it (`Receiver`): Mendq made it, or a
-   person confirmed it with `mendq confirm`. Otherwise Mendq declines and asks.
+1. Mendq uses an existing queue only if the case store has a record of it (`Receiver`): Mendq made
+   it, or a person confirmed it with `mendq confirm`. Otherwise Mendq declines and asks people.
 2. The record is about one queue, not about a name. A queue that was deleted and created again has
-   another creation time, and is not the recorded one.
-3. The record holds everything by which others can reach the messages: policy, encryption, the DLQ
-   of the queue itself, the sources that it allows, and tags (IAM policies may grant by tag). If one
-   of them has changed, the queue is not used until a person confirms it again.
-4. A note that Mendq is about to make the queue counts for CREATION_NOTE_LIFETIME, because the run
-   may die between the creation and the record. A queue that appears in that time is accepted only
-   if it is exactly as Mendq makes it: such a queue gives nobody more access than one that Mendq
-   made.
-5. The record of a quarantine holds its source, and only this source's messages go there. Names of
-   quarantines have at most 80 characters; a longer one is cut and gets a hash of the source's name.
-   So two sources can have quarantines of the same name, and anyone can choose a queue name to get
-   there.
+   another creation time, so it is not the recorded queue.
+3. The record contains everything that decides who can reach the messages: policy, encryption, the
+   queue's own DLQ, the sources that it allows, and tags (IAM policies may grant by tag). If one of
+   them has changed, Mendq does not use the queue until a person confirms it again.
+4. Before Mendq creates a queue, it stores a note, because the run may die between the creation and
+   the record. The note is valid for CREATION_NOTE_LIFETIME. A queue that appears in that time is
+   accepted only if it is exactly as Mendq creates it: it then gives nobody more access than a queue
+   that Mendq created.
+5. The record of a quarantine names its source, and only this source's messages go there. A name of
+   more than 80 characters is cut and gets a hash of the source's name. So two sources can have
+   quarantines of the same name, and a person could choose a queue name on purpose to share one.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from mendq.model.facts import QueueFacts
 from mendq.model.queue import MAXIMUM_QUEUE_NAME_LENGTH, parse_queue_arn
 from mendq.model.steps import AllowRedriveFrom, AttachDlq
 
-# How long the note that Mendq is about to make a queue counts. A run that died is followed by
-# another one within minutes.
+# How long the note that Mendq is about to make a queue is valid. After a run died, another run
+# follows within minutes.
 CREATION_NOTE_LIFETIME = timedelta(minutes=30)
-# The attributes by which others can reach the messages, with a text for operators.
+# The attributes that decide who can reach the messages, with a text for operators.
 ACCESS_TEXT_BY_ATTRIBUTE: Mapping[str, str] = {
     "Policy": "policy",
     "KmsMasterKeyId": "KMS key",
@@ -45,16 +44,16 @@ ACCESS_TEXT_BY_ATTRIBUTE: Mapping[str, str] = {
     "RedrivePolicy": "RedrivePolicy",
     "RedriveAllowPolicy": "RedriveAllowPolicy",
 }
-# The attributes that decide who gets the messages of a redrive's source. Deployments and Mendq's
-# own fixes change the other attributes and the tags while messages go back.
+# The attributes that decide who can read the messages of a redrive's source. Deployments and
+# Mendq's own fixes may change other attributes and the tags while messages are redriven.
 SOURCE_ACCESS_ATTRIBUTES = ("Policy", "KmsMasterKeyId")
-# Tags with this prefix are written by AWS itself. Nobody else can write them.
+# The prefix of tags that only AWS can write.
 AWS_TAG_PREFIX = "aws:"
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """A queue that may receive another queue's messages, as the case store records it.
+    """The case store's record of a queue that may receive another queue's messages.
 
     Attributes:
         queue_arn: The DLQ or the quarantine.
@@ -64,9 +63,9 @@ class Receiver:
         is_made_by_mendq: True if Mendq made the queue.
         created_at: When the queue was created. None while Mendq is only about to make it.
         access: The attributes of ACCESS_TEXT_BY_ATTRIBUTE that the queue has.
-        tags: The tags of the queue, without those of AWS.
+        tags: The queue's tags, without those that AWS writes.
         source_arn: The queue whose messages a quarantine receives. Empty for a DLQ, and in records
-            of versions before this field.
+            by early versions of Mendq.
     """
 
     queue_arn: str
@@ -108,15 +107,15 @@ class Receiver:
         return f"{self.recorded_by} confirmed it"
 
     def is_creation_noted(self, now: datetime) -> bool:
-        """Return True if Mendq noted lately that it is about to make the queue."""
+        """Return True if Mendq noted recently that it is about to make the queue."""
         return self.created_at is None and now - self.recorded_at <= CREATION_NOTE_LIFETIME
 
 
 def read_access(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes by which others can reach the queue's messages, without empty ones.
+    """Return the attributes that decide who can reach the queue's messages, without empty ones.
 
-    SQS's own encryption is left out too if the queue has a KMS key, because it has no effect then.
-    Two texts of a RedrivePolicy or RedriveAllowPolicy with the same meaning become equal.
+    If the queue has a KMS key, SQS's own encryption is left out, because it has no effect then. A
+    RedrivePolicy or RedriveAllowPolicy is normalized, so that equal policies have equal texts.
     """
     access = {name: attributes[name] for name in ACCESS_TEXT_BY_ATTRIBUTE if attributes.get(name)}
     for step_class in (AttachDlq, AllowRedriveFrom):
@@ -128,21 +127,21 @@ def read_access(attributes: Mapping[str, str]) -> dict[str, str]:
 
 
 def remove_aws_tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags without those that AWS itself writes."""
+    """Return the tags without those that only AWS can write."""
     return {key: value for key, value in tags.items() if not key.startswith(AWS_TAG_PREFIX)}
 
 
 class OtherSourceObjection(str):
-    """An objection: the case store records the queue as another source's quarantine.
+    """The objection that the case store records the queue as another source's quarantine.
 
-    Its messages may be that source's, so no advice may be to give it away or to delete it.
+    Its messages may be that source's, so Mendq must not advise to reassign or delete the queue.
     """
 
     __slots__ = ()
 
 
 def find_other_queue_objection(receiver: Receiver | None, queue: QueueFacts) -> str | None:
-    """Return why the case store does not record this very queue; None if it does.
+    """Return why the case store has no record of exactly this queue; None if it has one.
 
     Args:
         receiver: The record under the queue's ARN; None if there is none.
@@ -156,9 +155,9 @@ def find_other_queue_objection(receiver: Receiver | None, queue: QueueFacts) -> 
 
 
 def can_have_several_sources(quarantine_name: str) -> bool:
-    """Return True if the name may be the quarantine's name of more than one source.
+    """Return True if more than one source may have a quarantine of this name.
 
-    A name that was cut has exactly the most characters that SQS allows.
+    This is possible only for a name that was cut, which has the most characters that SQS allows.
     """
     return len(quarantine_name) >= MAXIMUM_QUEUE_NAME_LENGTH
 
@@ -168,7 +167,7 @@ def find_source_objection(receiver: Receiver, source_arn: str) -> str | None:
 
     Args:
         receiver: The quarantine's record.
-        source_arn: The source; empty if the messages of any source are meant, as for a DLQ.
+        source_arn: The source; empty for any source, as for a DLQ.
     """
     if not source_arn or receiver.source_arn == source_arn:
         return None
@@ -206,7 +205,7 @@ def find_receiver_objection(
 
 
 def list_changed_parts(receiver: Receiver, queue: QueueFacts) -> list[str]:
-    """Return what differs between the record and the queue, as texts such as `policy`."""
+    """Return the parts of the queue that differ from the record, as texts such as `policy`."""
     access = read_access(queue.attributes)
     changed_parts = [
         text
@@ -241,7 +240,7 @@ def make_access_digest(attributes: Mapping[str, str]) -> str:
 def find_difference_from_new_queue(
     queue: QueueFacts, new_queue_attributes: Mapping[str, str]
 ) -> str | None:
-    """Return what a queue has that Mendq would not give to a new one; None if nothing.
+    """Return the first difference from a queue that Mendq creates; None if there is none.
 
     Tags are not compared.
 

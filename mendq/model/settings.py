@@ -21,7 +21,7 @@ NonEmptyText = Annotated[str, Meta(min_length=1)]
 
 
 def read_setting(text: str, setting_type: Any) -> Any:
-    """Return the value of type `setting_type` that an environment variable's text contains.
+    """Return the value of type `setting_type` in an environment variable's text.
 
     The text is JSON, except for a text setting, whose value is the text itself. Raise ValueError or
     TypeError if the text is not a value of this type.
@@ -61,14 +61,14 @@ class SettingsUnreadable(Exception):
 
 
 class LambdaSettings(Struct, frozen=True):
-    """Settings of every Lambda: the account that it runs in."""
+    """Settings of every Lambda: the account in which it runs."""
 
     account: NonEmptyText
 
     def to_environment(self) -> dict[str, str]:
         """Return the environment variables from which `from_environment` reads these settings.
 
-        Texts are unchanged, all other values are JSON. A setting of None has no variable.
+        Texts are unchanged, and all other values become JSON. A setting of None has no variable.
         """
         environment: dict[str, str] = {}
         for setting in fields(self):
@@ -83,8 +83,8 @@ class LambdaSettings(Struct, frozen=True):
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Return the settings in these environment variables.
 
-        Raise SettingsUnreadable if required variables are missing, or if variables are unreadable.
-        The error names all of them.
+        Raise SettingsUnreadable, which names all faults, if required variables are missing or
+        variables are unreadable.
         """
         value_by_field: dict[str, Any] = {}
         faults: list[str] = []
@@ -129,7 +129,7 @@ class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
 
 
 class ManagedCaseSettings(CaseSettings, frozen=True, kw_only=True):
-    """Settings of every Lambda that changes the state of cases without a request by a person."""
+    """Settings of every Lambda that changes the state of cases automatically."""
 
     consent: Consent = Consent()
 
@@ -176,14 +176,14 @@ class OperatorSettings(CaseSettings, frozen=True, kw_only=True):
 
 
 class ScanSettings(CaseStoreSettings, frozen=True, kw_only=True):
-    """Settings of the hourly scan, which changes no case and hands its findings to heal."""
+    """Settings of the hourly scan, which changes no case and passes its findings to heal."""
 
     consent: Consent = Consent()
     heal_function: NonEmptyText
 
 
 class ScanOnlySettings(CaseTableSettings, frozen=True, kw_only=True):
-    """Settings of the only Lambda of a scan-only stack, which reports what its scan finds."""
+    """Settings of the only Lambda of a scan-only stack, which reports its findings to people."""
 
     consent: Consent = Consent()
     urgent_topic_arn: NonEmptyText
@@ -231,10 +231,10 @@ class WatchNightlySettings(LambdaSettings, frozen=True):
 
 
 class DeliverReportSettings(LambdaSettings, frozen=True):
-    """Settings of deliver_report. Without a sender no report is mailed.
+    """Settings of deliver_report. Without a sender, no report is mailed.
 
-    If `is_member`, the organization's hub account delivers this account's report. This Lambda then
-    delivers it only to the account's own recipients.
+    If `is_member` is True, the organization's hub account delivers this account's report. This
+    Lambda then delivers it only if the account has recipients of its own.
     """
 
     report_bucket: NonEmptyText
@@ -247,7 +247,12 @@ class DeliverReportSettings(LambdaSettings, frozen=True):
 
 
 class TemplateHookSettings(LambdaSettings, frozen=True):
-    """Settings of the template hook: if findings stop a deployment, and the ignored symptoms."""
+    """Settings of the template hook.
+
+    Attributes:
+        hook_fails: True if findings stop a deployment.
+        hook_ignores: The names of symptoms that the hook ignores.
+    """
 
     hook_fails: bool
     hook_ignores: tuple[NonEmptyText, ...] = ()
@@ -266,14 +271,14 @@ class SparkWorker(Struct, frozen=True):
 
     vcpu: int = 2
     heap_gb: int = 5
-    # Memory in addition to the heap, as a share of it. Python reads the files there, one per
-    # processor at once.
+    # The memory besides the heap, as a share of the heap. Python reads the files there, one per
+    # processor at a time.
     overhead_factor: float = 0.4
     disk_gb: int = 20
 
     @property
     def memory_gb(self) -> int:
-        """The memory that EMR allocates and bills: heap plus overhead, rounded up to whole GB."""
+        """The memory that EMR allocates and charges for: heap plus overhead, rounded up to a GB."""
         return -int(-self.heap_gb * (1 + self.overhead_factor) // 1)
 
 
@@ -284,9 +289,7 @@ INITIAL_EXECUTORS = 1
 
 
 def count_workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
-    """Return how many workers of the size DEFAULT_SPARK_WORKER fit into these vCPUs and this
-    memory.
-    """
+    """Return how many workers of the size DEFAULT_SPARK_WORKER fit into these limits."""
     return min(
         maximum_vcpu // DEFAULT_SPARK_WORKER.vcpu,
         maximum_memory_gb // DEFAULT_SPARK_WORKER.memory_gb,

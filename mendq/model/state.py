@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from mendq.model.limits import Timing
 
-# For this number of days, Mendq does not change a value that a person set. Also, a case that waits
-# for a person is closed if its symptom is absent for this number of days.
+# For this number of days after an override or a rollback, Mendq leaves the attribute alone. A case
+# that waits for a person is closed if its symptom is absent for this number of days.
 SILENT_DAYS = 7
-# A case counts as open until this long after its time limit, if follow_up has not ended it before.
+# How long after its time limit a case counts as open, if follow_up has not ended it before.
 TIME_LIMIT_GRACE = timedelta(hours=1)
 
 
@@ -44,9 +44,9 @@ FINAL_STATES = frozenset(
         State.ROLLED_BACK,
     }
 )
-# A fix is in the queue and must show that it helps.
+# The states in which a fix is in the queue and must show that it helps.
 STATES_UNDER_VERIFICATION = (State.APPLIED, State.UNVERIFIED)
-# A fix is in the queue, and no person has to look at it yet.
+# The states in which a fix is in the queue and no person must look at it yet.
 STATES_WITH_FIX_IN_PLACE = (
     *STATES_UNDER_VERIFICATION,
     State.VERIFIED,
@@ -58,8 +58,8 @@ STATES_WITH_FIX_IN_PLACE = (
 def find_state_time_limit(state: State, timing: Timing) -> timedelta | None:
     """Return how long a case may stay in a state before follow_up moves it to another state.
 
-    None for a state without such a limit: the final states, ESCALATED and OVERRIDDEN. A case in
-    state ESCALATED or OVERRIDDEN ends when a person closes it, when the queue is deleted or no
+    Return None for a state without such a limit: the final states, ESCALATED and OVERRIDDEN. A case
+    in state ESCALATED or OVERRIDDEN ends when a person closes it, when the queue is deleted or no
     longer managed, or when no call has failed for SILENT_DAYS. A rollback ends an escalated case.
     """
     hours_by_state = {

@@ -40,10 +40,10 @@ class AttributeStep:
         value_if_absent: The value that SQS uses if the queue does not have the attribute; None if
             every queue has the attribute.
         is_permanent: True if a rollback never undoes the step.
-        has_value_in_queue: True if the written value can be read from the queue. Mendq then sees
-            if another caller replaces it.
+        has_value_in_queue: True if the written value can be read from the queue, so that Mendq sees
+            if someone else replaces it.
         most_writes_per_day: How often Mendq may make the step in a day; None if only the account's
-            limit counts.
+            limit applies.
     """
 
     before: int | str
@@ -59,16 +59,16 @@ class AttributeStep:
 
     @classmethod
     def of(cls, before: str, after: str) -> Self:
-        """Make the step between two values in SQS's spelling.
+        """Return the step between two values in SQS's spelling.
 
-        A `NumberStep` raises ValueError if a value is not a whole number.
+        A `NumberStep` raises ValueError if a value is not an integer.
         """
         return cls(before, after)
 
     def find_bounds_fault(self) -> str | None:
         """Return why Mendq must not make this change; None if Mendq may make it.
 
-        Every kind of step overrides this.
+        Every subclass for an attribute overrides this.
         """
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class AttributeStep:
         return attributes.get(cls.attribute, cls.value_if_absent)
 
     def document(self) -> dict[str, str]:
-        """Return the step as transitions and the case store keep it."""
+        """Return the step as a JSON object for a case's transition."""
         return {"attribute": self.attribute, "before": str(self.before), "after": str(self.after)}
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class AttributeStep:
 
 @dataclass(frozen=True)
 class NumberStep(AttributeStep):
-    """A change of a number. A fix only raises it, except `LowerVisibilityTimeout`."""
+    """A change of a number. Only `LowerVisibilityTimeout` lowers it; all others raise it."""
 
     before: int
     after: int
@@ -138,7 +138,7 @@ class SetVisibilityTimeout(NumberStep):
 class LowerVisibilityTimeout(SetVisibilityTimeout):
     """Lower the visibility timeout, in seconds, but not below SQS's default of 30.
 
-    Only the symptom `visibility_timeout_too_long` plans it. All other fixes raise the timeout.
+    Only the symptom `visibility_timeout_too_long` plans this step.
     """
 
     minimum = 30
@@ -152,8 +152,8 @@ class LowerVisibilityTimeout(SetVisibilityTimeout):
 class SetKmsDataKeyReusePeriod(NumberStep):
     """Raise the time, in seconds, for which SQS uses a data key before it asks KMS again.
 
-    SQS accepts up to a day. Mendq's limit is an hour: if the KMS key is revoked, SQS keeps using
-    the data key until this time is over.
+    SQS accepts up to a day. Mendq's limit is an hour, because SQS still uses the data key for this
+    time after the KMS key was revoked.
     """
 
     attribute = "KmsDataKeyReusePeriodSeconds"
@@ -163,7 +163,7 @@ class SetKmsDataKeyReusePeriod(NumberStep):
 
 
 class SetMaximumMessageSize(NumberStep):
-    """Raise the size of the longest message that the queue accepts, in bytes."""
+    """Raise the largest size of a message that the queue accepts, in bytes."""
 
     attribute = "MaximumMessageSize"
     minimum = 1_024
@@ -191,7 +191,7 @@ class SetReceiveWaitTime(NumberStep):
 
 
 class DeduplicateByContent(WordStep):
-    """Let SQS use a digest of the body as deduplication id if the sender gives no id."""
+    """Let SQS use a digest of the body as the deduplication id if the sender gives no id."""
 
     attribute = "ContentBasedDeduplication"
     value_if_absent = default_word = "false"
@@ -199,7 +199,7 @@ class DeduplicateByContent(WordStep):
 
 
 class DeduplicateByGroup(WordStep):
-    """Deduplicate per message group, as SQS's high throughput mode needs.
+    """Deduplicate per message group, which SQS's high throughput mode requires.
 
     This step must come before `LimitThroughputByGroup`, which SQS refuses without it.
     """
@@ -210,34 +210,31 @@ class DeduplicateByGroup(WordStep):
 
 
 class LimitThroughputByGroup(WordStep):
-    """Limit throughput per message group, as SQS's high throughput mode needs."""
+    """Limit throughput per message group, which SQS's high throughput mode requires."""
 
     attribute = "FifoThroughputLimit"
     value_if_absent = default_word = "perQueue"
     fix_word = "perMessageGroupId"
 
 
-# The call that the probe makes on its own queue. It fails on purpose.
+# The IAM action for the probe's call on its own queue, which fails on purpose.
 PROBE_ACTION = "sqs:SendMessage"
 
 
 def list_write_actions(
     step_classes: Iterable[type[AttributeStep]], owner: Owner | None = None
 ) -> frozenset[str]:
-    """Return the IAM actions that these steps need, or only those of the steps of `owner`.
-
-    `owner` is None for the steps of all owners.
-    """
+    """Return the IAM actions that the steps of one owner need; of all owners if `owner` is None."""
     return frozenset(
         step_class.iam_action for step_class in step_classes if owner in (None, step_class.owner)
     )
 
 
 class RestorePolicy(TextStep):
-    """Replace the queue's whole policy by the text that a person has pinned.
+    """Replace the queue's whole policy with the text that a person has pinned.
 
-    Texts are compared exactly: a person approved this text, and not another text with the same
-    meaning.
+    Texts are compared exactly, because the person approved this text, and not another one with the
+    same meaning.
     """
 
     attribute = "Policy"
@@ -258,8 +255,8 @@ class RestorePolicy(TextStep):
 class DlqStep(TextStep):
     """A change that connects a queue with a DLQ.
 
-    The text of a value is empty if the attribute is not set. Two texts with the same meaning are
-    equal, even if SQS spells them differently.
+    A value is an empty text if the attribute is not set. Values are normalized, so that equal
+    values have equal texts even if SQS spells them differently.
     """
 
     owner = Owner.ATTACH_DLQ
@@ -283,8 +280,8 @@ class CreateDlq(DlqStep):
     """Create a queue with the ARN in `after`. Mendq never deletes it.
 
     `DeadLetterQueue` is not an SQS attribute. If the queue exists, the caller of `value_in` must
-    put its ARN into `attributes` under this name. The step may be repeated, because CreateQueue
-    succeeds if a queue with this name and these attributes exists.
+    add its ARN to `attributes` under this name. The step can be repeated, because CreateQueue
+    succeeds if a queue with the same name and attributes exists.
     """
 
     attribute = "DeadLetterQueue"
@@ -300,10 +297,10 @@ class CreateDlq(DlqStep):
 
 
 class AttachDlq(DlqStep):
-    """Add a RedrivePolicy to a queue that has no RedrivePolicy. A fix never replaces one.
+    """Add a RedrivePolicy to a queue that has none. A fix never replaces a RedrivePolicy.
 
-    A step does not know its queue. So `why_unfit_as_dlq` (`mendq/model/queue.py`), and not this
-    class, checks if one queue can be the DLQ of the other.
+    A step does not know its queue. So this class cannot check if one queue can be the DLQ of the
+    other; `why_unfit_as_dlq` (`mendq/model/queue.py`) does.
     """
 
     attribute = "RedrivePolicy"
@@ -368,7 +365,7 @@ class RedriveMessages(TextStep):
     """Send the messages of a DLQ back to the queue whose ARN is in `after`.
 
     `Dlq` is not an SQS attribute, so this step leaves no value in a queue's attributes. A redrive
-    takes many minutes. A rollback stops it, and does not return messages that went back already.
+    takes many minutes. A rollback stops it, but messages that already went back stay there.
     """
 
     attribute = "Dlq"
@@ -388,9 +385,9 @@ class RedriveMessages(TextStep):
 
 
 def find_redrive_destination(steps: Iterable[Mapping[str, Any]]) -> str:
-    """Return the ARN of the queue to which a case's steps send messages back.
+    """Return the ARN of the queue to which a case's steps send messages back; empty if none does.
 
-    Empty if no step sends messages back. `steps` are a case's documents of its steps.
+    `steps` are the stored steps of the case.
     """
     destination_arn = ""
     for step in steps:
@@ -417,10 +414,10 @@ STEP_CLASSES: tuple[type[AttributeStep], ...] = (
 
 
 def find_step_class(attribute: str) -> type[AttributeStep] | None:
-    """Return the class of the step that writes an attribute; None if this version has none.
+    """Return the class of the step that writes an attribute; None if there is no such class.
 
-    For the visibility timeout, this is `SetVisibilityTimeout`, also if the step lowered it.
-    A stored case may contain a step of an older version, which had more classes.
+    A stored case may contain a step of an older version of Mendq, which had more classes. For the
+    visibility timeout, the class is `SetVisibilityTimeout`, even if the step lowered it.
     """
     return next(
         (step_class for step_class in STEP_CLASSES if step_class.attribute == attribute), None
@@ -434,9 +431,9 @@ def is_permanent(attribute: str) -> bool:
 
 
 def has_value_in_queue(attribute: str) -> bool:
-    """Return True if what such a step writes can be read back from the queue's attributes.
+    """Return True if the value that a step writes can be read from the queue's attributes.
 
-    Only a redrive cannot. Return True also for an attribute that this version does not know.
+    This is False only for a redrive, and True for an unknown attribute.
     """
     step_class = find_step_class(attribute)
     return step_class is None or step_class.has_value_in_queue

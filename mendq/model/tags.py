@@ -1,9 +1,9 @@
-"""Tags on a queue that Mendq reads: what each means, and which values it may have.
+"""The tags that Mendq reads on a queue, with their meanings and values.
 
-This file declares the tags that several packages read. A tag that one symptom reads is declared in
-that symptom's file. Each symptom lists the tags that it reads in the field `tags` of its entry.
-The tags in `TAGS_OF_EVERY_QUEUE` do not belong to a symptom. Code that must know all tags, such as
-the symptom `tag_not_understood` and the table in docs/symptoms.md, gets them from these two lists.
+This file declares the tags that several packages read. A tag that only one symptom reads is
+declared in that symptom's file. Code that must know all tags, such as the symptom
+`tag_not_understood` and the table in docs/symptoms.md, gets them from two places: the field `tags`
+of each symptom, and `TAGS_OF_EVERY_QUEUE` for the tags that belong to no symptom.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from enum import StrEnum
 
 from mendq.model.mode import Mode
 
-# How far Mendq may go on the queue: a mode, or `OFF`.
+# The tag that says how far Mendq may go on the queue: a mode, or `off`.
 MODE_TAG = "mendq"
 MODE_OFF_VALUE = "off"
-# Names a team. The team's topic gets the queue's notifications too.
+# The tag that names a team, whose topic also gets the queue's notifications.
 TEAM_TAG = "mendq:notify"
-# Marks a queue that `mendq drill` uses for a test. Its failing calls prove nothing about other
+# The tag of a queue that `mendq drill` uses for a test. Its failing calls prove nothing about other
 # queues.
 DRILL_TAG = "mendq:drill"
-# The default name of a drill's queue begins with this. It shows in logs, which contain no tags.
+# The beginning of the default name of a drill's queue. Logs show names, but no tags.
 DRILL_QUEUE_PREFIX = "mendq-drill-"
 
 
 class TagValueKind(StrEnum):
-    """The kind of value that a tag may have. The text of each member is for docs/symptoms.md."""
+    """The kind of value that a tag may have, in the words of docs/symptoms.md."""
 
     SECONDS = "whole seconds, 1 to 43200"
     WORD = "one of a few words"
@@ -42,9 +42,8 @@ class QueueTag:
     Attributes:
         key: The tag's key: `mendq`, or a text that begins with `mendq:`.
         values: The kind of value.
-        meaning: What the tag does: sentences for docs/symptoms.md.
-        words: The values of a tag of kind `TagValueKind.WORD`. Any other value counts as the last
-            one.
+        meaning: Sentences for docs/symptoms.md that say what the tag does.
+        words: The values of a tag of kind `TagValueKind.WORD`. Any other value means the last word.
     """
 
     key: str
@@ -126,9 +125,10 @@ _MAXIMUM_TAG_VALUE_LENGTH = 255
 
 
 def find_cloudformation_resource(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the CloudFormation stack that owns the queue, from the queue's tags.
+    """Return the CloudFormation stack that owns the queue, by the queue's tags.
 
-    The keys are `stack` and, if known, `resource` (the logical id). Empty if no stack owns it.
+    The keys are `stack` and, if known, `resource` (the logical id). The result is empty if no stack
+    owns the queue.
     """
     stack_name = tags.get(_STACK_NAME_TAG)
     if not stack_name:

@@ -1,4 +1,4 @@
-"""Time text: how do Mendq's documents spell a time?"""
+"""The spelling of times in Mendq's stored documents."""
 
 from __future__ import annotations
 

@@ -11,15 +11,15 @@ from mendq.model.lifecycle import find_start_of_counted_failures
 from mendq.model.limits import Timing
 from mendq.model.state import State
 
-# A timeline with more points keeps the first FIRST_TIMELINE_POINTS_KEPT, and as many of the last as
-# fit.
+# The most points of a timeline. A longer timeline keeps its first FIRST_TIMELINE_POINTS_KEPT points
+# and its last ones.
 MAXIMUM_TIMELINE_POINTS = 12
 FIRST_TIMELINE_POINTS_KEPT = 4
 
 
 @dataclass(frozen=True)
 class TimelinePoint:
-    """Something that happened in a case, and when.
+    """An event in a case, and its time.
 
     Attributes:
         what: The name of a state, or of another event in `docs/states.md`.
@@ -44,11 +44,11 @@ def build_timeline(
 
     Args:
         transitions: Transitions of the case, in order; at least one. Some may be missing.
-        timing: The account's waiting times. With it, the result has a point `propagated`: the time
-            from which failed calls count against a change. This point is left out if it is later
+        timing: The account's waiting times. If given, the result has points `propagated`: the times
+            from which failed calls count against a change. Such a point is left out if it is later
             than the next transition, or if there is no next transition.
-        is_whole: True to return every transition. If False, a repeated state gives one point, and
-            if there are more than MAXIMUM_TIMELINE_POINTS points, the middle ones are left out.
+        is_whole: True to return every transition. If False, a state that follows itself gives one
+            point, and the middle is left out if there are more than MAXIMUM_TIMELINE_POINTS points.
     """
     timeline_points = [*_list_opening_points(transitions[0])]
     previous_transition: Case | None = None
@@ -81,8 +81,8 @@ def build_timeline(
 def _list_opening_points(first_transition: Case) -> Iterator[TimelinePoint]:
     """Yield the points before the first state: when calls failed, or when a scan found the fault.
 
-    If the transition that opened the case is missing, yield only the first failure or finding, and
-    the time when the case opened.
+    If the transition that opened the case is missing, yield the first failure or finding, and the
+    time at which the case opened.
     """
     failed_calls = first_transition.evidence.get("failed_calls")
     is_opening_transition = first_transition.n == 1
