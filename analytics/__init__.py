@@ -1,4 +1,4 @@
-"""The nightly job: it turns trail files and cases into tables of incidents and a weekly summary.
+"""The nightly job, which makes tables of incidents and a weekly summary from trail files and cases.
 
-Only `storage.py`, and Spark through it, opens files. `job.py` is the command.
+Only `storage.py` opens files, also for Spark. `job.py` is the command.
 """

@@ -1,9 +1,9 @@
-"""Read cases from the case bucket, and find the outcome of each.
+"""Read cases from the case bucket, and find the outcome of each case.
 
 Mendq stores each transition of a case as one JSON file: `dt=YYYY-MM-DD/CASE_ID-N.json`.
-`load_case_files` reads these files and groups them into a `CaseTimeline` for each case. The nightly
-tables take the outcomes of incidents from the timelines, and the weekly summary takes what people
-must do.
+`load_case_files` reads these files and groups them into a `CaseTimeline` for each case. The
+timelines give the nightly tables the outcomes of incidents, and the weekly summary the tasks for
+people.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mendq.model.case import Case
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.state import FINAL_STATES, State
 
-# A case that began more than this number of days before an incident cannot explain it.
+# The most days from the beginning of a case to an incident that the case can explain.
 MAXIMUM_DAYS_FROM_CASE_TO_INCIDENT = 7
 WEEK_MICROSECONDS = MAXIMUM_DAYS_FROM_CASE_TO_INCIDENT * 86_400 * 1_000_000
-# The weekly summary covers the cases of the last 13 weeks. For that long it repeats each value that
-# Mendq set, because it cannot see if a template has the value by now.
+# The weekly summary covers the cases of the last 13 weeks. For this long it repeats each value that
+# Mendq set, because Mendq cannot see if a template contains the value by now.
 QUARTER_DAYS = 91
 # Limits on content that another account may have written.
 MAXIMUM_CASE_FILE_BYTES = 1_000_000
@@ -42,10 +42,10 @@ APPROVED_OUTCOME = "approved"  # healed after a person approved the change
 APPLIED_OUTCOME = "applied"
 FIXED_OUTCOMES = frozenset({HEALED_OUTCOME, APPROVED_OUTCOME})
 
-# In these states the symptom stayed away, unless the case ended for a reason in
+# The states in which the symptom stayed away, unless the case ended for a reason in
 # _REASONS_TO_STOP_WATCHING.
 _SYMPTOM_FREE_STATES = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
-# Reasons of cases that were closed because Mendq could not watch the queue any more.
+# The reasons of cases that were closed because Mendq could no longer watch the queue.
 _REASONS_TO_STOP_WATCHING = frozenset({QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON})
 _STATES_OF_APPLIED_CHANGES = frozenset({State.APPLIED, State.UNVERIFIED})
 # The states whose name is also the outcome.
@@ -55,7 +55,7 @@ _STATES_NAMED_AS_OUTCOMES = (
 _OUTCOME_BY_STATE = {
     **{state: str(state) for state in _STATES_NAMED_AS_OUTCOMES},
     **dict.fromkeys(_STATES_OF_APPLIED_CHANGES, APPLIED_OUTCOME),
-    # An approved change that is not carried out yet has changed nothing: it is still a proposal.
+    # An approved change that is not carried out yet counts as a proposal, because nothing changed.
     State.APPROVED: str(State.PROPOSED),
 }
 
@@ -66,7 +66,7 @@ Transition = Case
 def read_transition(content: bytes) -> Transition | None:
     """Return the transition in a file of the case bucket.
 
-    Return None if the content is too large or not a transition. Never raises.
+    Return None if the content is too large or not a transition. Never raise an error.
     """
     if len(content) > MAXIMUM_CASE_FILE_BYTES:
         return None
@@ -99,9 +99,10 @@ def _to_utc(aware_time: datetime) -> datetime:
 
 
 def _require_valid_texts(case: Case) -> None:
-    """Raise ValueError if a name is not valid UTF-8, and TypeError if the reason is not a text.
+    """Raise an error if a name or the reason is not a text that Spark can store.
 
-    Spark needs UTF-8. A name that is not a text raises AttributeError.
+    The error is ValueError for a name that is not valid UTF-8, AttributeError for a name that is
+    not a text, and TypeError for a reason that is not a text.
     """
     for name in (case.case_id, case.queue_arn, case.symptom):
         name.encode()
@@ -113,8 +114,8 @@ def _require_valid_texts(case: Case) -> None:
 class CaseTimeline:
     """The transitions of one case that were read, in order, one for each number.
 
-    There is at least one. The first ones are missing if their files were not read, for example
-    because they were deleted.
+    There is at least one. The first transitions are missing if their files were not read, for
+    example because they were deleted.
     """
 
     transitions: tuple[Transition, ...]
@@ -140,9 +141,9 @@ class CaseTimeline:
     def transition_with_reported_reason(self) -> Transition:
         """The transition whose reason the report shows.
 
-        It is the newest transition, with one exception: if a verified fix is being watched, or was
-        watched until the case ended because the symptom stayed away, it is the verification. The
-        reason of the verification names what was fixed.
+        It is normally the newest transition. But for a verified fix that is being watched, or was
+        watched until the end of the case, it is the verification, whose reason names what was
+        fixed.
         """
         newest_transition = self.newest_transition
         was_watched = State.WATCHING in (newest_transition.state, newest_transition.came_from)
@@ -158,22 +159,25 @@ class CaseTimeline:
 
     @cached_property
     def first_transition_microseconds(self) -> int:
-        """Time of the first transition that was read, in microseconds since 1970."""
+        """The time of the first transition that was read, in microseconds since 1970."""
         return to_microseconds(self.transitions[0].at)
 
     @cached_property
     def evidence_spans(self) -> list[tuple[int, int]]:
-        """First and last failed call of each transition's evidence, in microseconds since 1970."""
+        """The times of the first and the last failed call in each transition's evidence.
+
+        The times are in microseconds since 1970.
+        """
         return [_read_evidence_span(transition) for transition in self.transitions]
 
     @cached_property
     def outcome(self) -> str:
         """The outcome of the case's incidents, in the words of docs/incidents.md.
 
-        The newest state decides. But if the case was closed because Mendq could not watch the queue
-        any more, the state before decides. If the symptom stayed away, the outcome is `approved` if
-        a person approved the change, else `healed` if nobody was notified. If people were notified,
-        a person may have fixed the queue. The outcome is then the last state whose name is also an
+        The newest state decides, or the state before if the case was closed because Mendq could no
+        longer watch the queue. If the symptom stayed away, the outcome is `approved` if a person
+        approved the change, else `healed` if people were not notified. If people were notified, a
+        person may have fixed the queue. The outcome is then the last state whose name is also an
         outcome, or `escalated` if there is none.
         """
         newest_transition = self.newest_transition
@@ -197,10 +201,10 @@ class CaseTimeline:
 
     @property
     def seconds_to_heal(self) -> float | None:
-        """Seconds from the first failed call to the first verification of the fix.
+        """The seconds from the first failed call to the first verification of the fix.
 
-        None if no fix was verified, or if the verification is before the failed call, because such
-        a case contradicts itself.
+        None if no fix was verified. None also if the verification is before the failed call,
+        because such a case contradicts itself.
         """
         for transition in self.transitions:
             if transition.state is State.VERIFIED:
@@ -211,19 +215,19 @@ class CaseTimeline:
 
     @property
     def opening_transition(self) -> Transition | None:
-        """The transition that opened the case. None if it was not read."""
+        """The transition that opened the case; None if it was not read."""
         return self.transitions[0] if self.transitions[0].n == 1 else None
 
     @property
     def opened_at(self) -> datetime:
-        """Time when the case opened. If it is unknown, the first failed call in its evidence."""
+        """When the case opened. If this is unknown, the time of its first failed call."""
         if self.opening_transition:
             return self.opening_transition.at
         return datetime.fromisoformat(self.transitions[0].evidence["first_at"]).astimezone(UTC)
 
     @property
     def state_began_at(self) -> datetime:
-        """Time of the first of the newest transitions that all have the case's present state."""
+        """When the case came into its present state."""
         state_began_at = self.newest_transition.at
         for transition in reversed(self.transitions):
             if transition.state is not self.newest_transition.state:
@@ -233,7 +237,7 @@ class CaseTimeline:
 
     @cached_property
     def ended_at(self) -> datetime | None:
-        """Time when the case ended, or None if it is still open.
+        """When the case ended, or None if it is still open.
 
         Failed calls after this time may open a new case. A case that was closed and later rolled
         back ended when it was closed.
@@ -248,7 +252,7 @@ class CaseTimeline:
 
     @property
     def is_opened_without_calls(self) -> bool:
-        """True if the first transition that was read has no failed calls as evidence."""
+        """True if the first transition that was read has no failed calls in its evidence."""
         failed_calls = self.transitions[0].evidence.get("failed_calls")
         return failed_calls == 0 and not isinstance(failed_calls, bool)
 
@@ -278,9 +282,7 @@ class CaseTimeline:
 
     @cached_property
     def evidence_spans_near_opening(self) -> list[tuple[int, int]]:
-        """The parts of `evidence_spans` at most a week before or after
-        `first_transition_microseconds`.
-        """
+        """The parts of `evidence_spans` within a week of `first_transition_microseconds`."""
         earliest_microseconds = self.first_transition_microseconds - WEEK_MICROSECONDS
         latest_microseconds = self.first_transition_microseconds + WEEK_MICROSECONDS
         spans_near_opening: list[tuple[int, int]] = []
@@ -313,7 +315,7 @@ def group_transitions_by_case(transitions: Iterable[Transition]) -> list[CaseTim
 
 
 class Step(NamedTuple):
-    """Change of a queue attribute, with the values before and after the change."""
+    """A change of a queue attribute, with the values before and after the change."""
 
     attribute: str
     before: str
@@ -321,7 +323,7 @@ class Step(NamedTuple):
 
 
 def read_steps(case: Case) -> list[Step]:
-    """Return the steps of a case's plan. Broken ones are left out: the file may hold anything."""
+    """Return the steps of a case's plan. Leave out broken steps: the file may contain anything."""
     steps: list[Step] = []
     for step_document in case.steps:
         if not isinstance(step_document, Mapping):
@@ -338,9 +340,9 @@ def is_on_days(aware_time: datetime, days: Days) -> bool:
 
 
 def is_valid_count(value: object) -> bool:
-    """Return True if `value` is a whole number from 0 to MAXIMUM_ACCEPTED_COUNT.
+    """Return True if `value` is an integer from 0 to MAXIMUM_ACCEPTED_COUNT.
 
-    The limit keeps sums of such numbers from overflowing.
+    With this limit, sums of such numbers cannot overflow.
     """
     return type(value) is int and 0 <= value <= MAXIMUM_ACCEPTED_COUNT
 
@@ -364,11 +366,11 @@ class CaseFiles:
     """The cases that were read from the case bucket.
 
     Attributes:
-        first_fully_read_day: The first day whose files were all read. Of older days, only the files
-            of cases with a newer transition were read.
+        first_fully_read_day: The first day whose files were all read. From earlier days, only the
+            files of cases with a later transition were read.
         timelines: A timeline for each case.
-        unreadable_file_count: The number of files that hold no transition.
-        findings: Queue ARN, symptom and sentence of each finding of the last scan. Empty if the
+        unreadable_file_count: The number of files without a readable transition.
+        findings: The queue ARN, symptom and sentence of each finding of the last scan. Empty if the
             scans were not read.
         measured_figures_by_queue: The last measured figures of each queue, such as the backlog, by
             queue ARN and figure name. Empty if the scans were not read.
@@ -388,15 +390,15 @@ def load_case_files(
 ) -> CaseFiles:
     """Read all cases with a transition from `number_of_earlier_days` before `days` until now.
 
-    Each of these cases is read from its opening if the files are there, because its first
-    transitions say when it opened and if it notified people. A nightly run and a backfill that
-    starts earlier therefore read the same transitions of it.
+    Each of these cases is read from its opening, if the files are there, because its first
+    transitions say when it opened and if people were notified. So a nightly run and a backfill that
+    starts earlier read the same transitions of a case.
     """
     first_fully_read_day = days.widen(number_of_earlier_days, 0).first_day
     folders = [name for name in case_storage.list_folders("") if name.startswith("dt=")]
     transitions: list[Transition] = []
     unreadable_file_count = 0
-    # Read each folder right after it is listed: if a later folder of an account cannot be listed,
+    # Read each folder right after it is listed. If a later folder of an account cannot be listed,
     # the account's files can no longer be read.
     for folder in folders:
         if folder >= f"dt={first_fully_read_day}":
@@ -432,7 +434,7 @@ def _list_cases_without_opening(transitions: Iterable[Transition]) -> set[str]:
 
 
 def _read_transitions(case_storage: Storage, paths: Iterable[str]) -> list[Transition]:
-    """Return the transitions in these files. Files that hold none are left out."""
+    """Return the transitions in these files. Files without a transition are left out."""
     transitions: list[Transition] = []
     for path in paths:
         transition = read_transition(case_storage.read(path, MAXIMUM_CASE_FILE_BYTES + 1) or b"")

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from mendq.nightly.verdict import is_possible_trail_year, name_of_week
 
 ONE_DAY = timedelta(days=1)
-# The weekly summary is compared with this number of weeks before it.
+# The number of earlier weeks with which the weekly summary is compared.
 PREVIOUS_WEEKS = 7
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH_TIME = datetime(1970, 1, 1, tzinfo=UTC)
@@ -39,8 +39,8 @@ class Days:
     def extend_to(self, needed_days: Days, original_days: Days) -> Days:
         """Return these days, extended until they include `needed_days`.
 
-        `original_days` are the days before the first extension. A side that must be extended ends
-        at least twice as far away from them as before, so that few extensions are needed.
+        `original_days` are the days before the first extension. If a side must be extended, its
+        distance from `original_days` at least doubles, so that few extensions are needed.
         """
         first_day = self.first_day
         last_day = self.last_day
@@ -53,17 +53,17 @@ class Days:
         return Days(first_day, last_day)
 
     def widen(self, days_before: int, days_after: int) -> Days:
-        """Return a longer span: `days_before` and `days_after` are the numbers of added days."""
+        """Return the days with `days_before` days added before and `days_after` added after."""
         return Days(self.first_day - days_before * ONE_DAY, self.last_day + days_after * ONE_DAY)
 
     @property
     def start_microseconds(self) -> int:
-        """Start of the first day, in microseconds since 1970."""
+        """The start of the first day, in microseconds since 1970."""
         return (self.first_day - _EPOCH_DAY).days * _MICROSECONDS_PER_DAY
 
     @property
     def end_microseconds(self) -> int:
-        """End of the last day, in microseconds since 1970. It is the start of the next day."""
+        """The end of the last day (the start of the next day), in microseconds since 1970."""
         return ((self.last_day - _EPOCH_DAY).days + 1) * _MICROSECONDS_PER_DAY
 
     @classmethod
@@ -81,7 +81,7 @@ def microseconds_to_day(microseconds: int) -> date:
 
 
 def to_microseconds(aware_time: datetime) -> int:
-    """Return an aware time in microseconds since 1970, without rounding.
+    """Return a time with a time zone in microseconds since 1970, without rounding.
 
     Use this instead of Spark's own conversion of Python times, which depends on the local zone.
     """
@@ -97,8 +97,7 @@ def parse_week_days(week: str) -> Days:
     """Return Monday to Sunday of an ISO week such as `2026-W46`.
 
     Raises:
-        ValueError: if `week` is not the name of a week, or `is_possible_trail_year` is False for
-            its year.
+        ValueError: `week` is not the name of a week, or `is_possible_trail_year` excludes its year.
     """
     monday = date.fromisoformat(week)
     if name_of_week(monday) != week or not is_possible_trail_year(int(week[:4])):

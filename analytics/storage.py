@@ -2,9 +2,9 @@
 
 A `Storage` is one root with files below it. There is one class for each way to reach the files:
 
-- `FolderStorage`: a folder, read by Python. Python can tell a pipe from a file; Spark cannot.
+- `FolderStorage`: a folder, read by Python, which can distinguish a pipe from a file; Spark cannot.
 - `HadoopStorage`: a bucket, through the Hadoop classes that EMR has.
-- `ArrowStorage`: a bucket, through pyarrow, if Hadoop has no classes for S3 (Spark from pip).
+- `ArrowStorage`: a bucket, through pyarrow, if Hadoop has no classes for S3 (as in Spark from pip).
 - `AccountsStorage`: the case buckets of several accounts, seen as one.
 
 `open_root` chooses among the first three.
@@ -28,18 +28,18 @@ from typing import Any, NamedTuple
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-# Prefix of the temporary files of a run. The job's role may delete only objects with this prefix.
+# The prefix of a run's temporary files. The job's role may delete only objects with this prefix.
 STAGING_PREFIX = "quality/.writing-"
-# The exceptions of Python and Arrow, and of Hadoop, if a root cannot be read or written.
+# The exceptions that Python, Arrow and Hadoop raise if a root cannot be read or written.
 _STORAGE_ERRORS = (OSError, Py4JJavaError)
 
 
 class RootUnusable(Exception):
-    """A root cannot be read or written. The text is for the person who gave the root."""
+    """A root cannot be read or written. The error's text is for the person who gave the root."""
 
 
 class StorageEntry(NamedTuple):
-    """Entry of a folder: a file, a folder, or something else, such as a pipe."""
+    """An entry of a folder: a file, a folder, or something else, such as a pipe."""
 
     name: str
     size_bytes: int | None  # None if it is not a file, or cannot be read as one
@@ -50,7 +50,7 @@ def open_root(root: str, spark: SparkSession) -> Storage:
     """Return the storage for the name of a folder or an `s3://` URI.
 
     Raises:
-        RootUnusable: if `root` is neither.
+        RootUnusable: `root` is neither.
     """
     scheme, separator, bucket_and_path = root.partition("://")
     if root and not separator:
@@ -61,9 +61,10 @@ def open_root(root: str, spark: SparkSession) -> Storage:
 
 
 class Storage(ABC):
-    """Files below one root. All paths are relative to it. A folder that does not exist is empty.
+    """Files below one root. All paths are relative to the root.
 
-    All methods raise RootUnusable if the root cannot be used.
+    A folder that does not exist counts as empty. All methods raise RootUnusable if the root cannot
+    be used.
     """
 
     root: Any
@@ -78,13 +79,13 @@ class Storage(ABC):
     def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
         """Return the content of a file, or None if there is no such file.
 
-        If `maximum_bytes` is not negative, return at most this number of bytes: a file may have
-        grown since it was listed.
+        If `maximum_bytes` is not negative, return at most this number of bytes, because a file may
+        have grown since it was listed.
         """
 
     @abstractmethod
     def write(self, path: str, content: bytes) -> None:
-        """Write a file. Readers see either the old or the new content, never half of it."""
+        """Write a file. Readers see either the old or the new content, never a part of it."""
 
     def list_folders(self, folder: str) -> list[str]:
         """Return the names of the folders directly in `folder`, sorted."""
@@ -101,8 +102,8 @@ class Storage(ABC):
     def find_file_size(self, path: str) -> int | None:
         """Return the size of a file in bytes, or None if there is no such file.
 
-        This default lists the file's folder. The classes for folders and buckets do not, because
-        others may have put millions of files there.
+        This default lists the file's folder. The classes for folders and buckets override it,
+        because others may have put millions of files there.
         """
         return self.list_file_sizes(path.rpartition("/")[0]).get(path)
 
@@ -114,15 +115,15 @@ class Storage(ABC):
     def list_first_folders(self, folder: str, maximum_entries: int) -> list[str]:
         """Return the names of the folders among the first entries of `folder`, sorted.
 
-        Only HadoopStorage stops to list after `maximum_entries`. This default lists all of them.
+        This default lists all entries. Only HadoopStorage stops after `maximum_entries`.
         """
         return self.list_folders(folder)[:maximum_entries]
 
     def make_spark_root(self, folders: Sequence[str]) -> str:
         """Return a URI below which Spark finds the files of `folders`. It ends in a slash.
 
-        This default copies the files into a temporary folder, which is deleted together with the
-        storage. Pipes and other things that are not files are left out, because Spark would wait
+        This default copies the files to a temporary folder, which is deleted together with the
+        storage. Pipes and other entries that are not files are left out, because Spark would wait
         for them forever.
         """
         if self._folder_of_copies is None:
@@ -166,7 +167,7 @@ class Storage(ABC):
 
 
 def _get_first_error_line(error: BaseException) -> str:
-    """Return the first line of an exception's text. If Java raised it, use Java's own text."""
+    """Return the first line of an exception's text; of Java's text if Java raised it."""
     error_text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     return error_text.partition("\n")[0]
 
@@ -179,10 +180,10 @@ def _is_missing_file_error(error: BaseException) -> bool:
 
 
 class FolderStorage(Storage):
-    """A folder of this machine. It needs only Python."""
+    """A folder of this machine, read without Spark."""
 
     def __init__(self, root: str) -> None:
-        # Hadoop resolves links and `..`. Without this, Spark's paths would differ from these.
+        # Resolve links and `..` as Hadoop does. Otherwise Spark's paths would differ from these.
         self.root = Path(os.path.realpath(root))
 
     def list_entries(self, folder: str) -> list[StorageEntry]:
@@ -217,9 +218,9 @@ class FolderStorage(Storage):
             raise self._make_unusable_error("read", error) from error
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file: first write a temporary file, then rename it.
+        """Write a temporary file, then rename it.
 
-        The temporary file is in the root, so that a table's folder never holds another file.
+        The temporary file is in the root, so that a table's folder never contains another file.
         """
         target_file = self.root / path
         temporary_file = self.root / f".writing-{uuid.uuid4().hex}"
@@ -229,7 +230,7 @@ class FolderStorage(Storage):
                 temporary_file.write_bytes(content)
                 temporary_file.replace(target_file)
             finally:
-                # If the root is a file, this fails too. The first error is the one to report.
+                # If the root is a file, this fails too. Report the first error.
                 with suppress(OSError):
                     temporary_file.unlink()
         except _STORAGE_ERRORS as error:
@@ -238,9 +239,9 @@ class FolderStorage(Storage):
     def make_spark_root(self, folders: Sequence[str]) -> str:
         """Return a URI below which Spark finds the files of `folders`. It ends in a slash.
 
-        It is the URI of this folder. But if one of `folders` contains an entry that is not a file,
-        such as a pipe, it is the URI of a temporary folder with links to the files alone: Spark
-        opens everything with a log file's name, and would wait for a pipe forever.
+        It is normally the URI of this folder. But if one of `folders` contains an entry that is not
+        a file, such as a pipe, it is the URI of a temporary folder with links to the files only.
+        Spark opens everything with a log file's name, and would wait for a pipe forever.
         """
         for folder in folders:
             if any(entry.size_bytes is None for entry in self.list_entries(folder)):
@@ -267,12 +268,12 @@ def _make_storage_entry(path: Path) -> StorageEntry:
 
 
 class HadoopStorage(Storage):
-    """A root that Hadoop can read: S3 on EMR. The tests use it with `file:` URIs only."""
+    """A root that Hadoop can read: S3 on EMR. The tests use it only with `file:` URIs."""
 
     def __init__(self, root: str, spark: SparkSession) -> None:
         self._spark = spark
         jvm = _get_jvm(spark)
-        # Looked up only once, because each part of a class's name is a call to Java.
+        # Look this up only once, because each part of a class's name costs a call to Java.
         self._path_class = jvm.org.apache.hadoop.fs.Path
         self._file_class = jvm.java.io.File
         self._copy_stream_to_file = jvm.org.apache.commons.io.FileUtils.copyInputStreamToFile
@@ -296,7 +297,7 @@ class HadoopStorage(Storage):
     def list_first_folders(self, folder: str, maximum_entries: int) -> list[str]:
         """Return the names of the folders among the first entries of `folder`, sorted.
 
-        S3A, which reads `s3://` on EMR, asks S3 for further entries only when they are needed.
+        S3A, which reads `s3://` on EMR, requests further entries from S3 only if they are needed.
         """
         folder_names: list[str] = []
         try:
@@ -351,7 +352,8 @@ class HadoopStorage(Storage):
                 self._copy_stream_to_file(stream, self._file_class(temporary_file.name))
                 return Path(temporary_file.name).read_bytes()
         except FileNotFoundError as error:
-            # There is no temporary folder. The caller must not think that the object is missing.
+            # No temporary folder can be used. Do not let the caller think that the object is
+            # missing.
             raise RootUnusable(f"{self.root} cannot be read: {error}") from error
 
     def write(self, path: str, content: bytes) -> None:
@@ -372,7 +374,7 @@ class HadoopStorage(Storage):
     def staging(self) -> Iterator[Storage]:
         """Provide a storage in a new folder below the root, and delete it after the block.
 
-        A local folder would not do, because Spark's executors share no disk.
+        A local folder cannot be used, because Spark's executors share no disk.
         """
         folder = f"{STAGING_PREFIX}{uuid.uuid4().hex}"
         try:
@@ -381,17 +383,17 @@ class HadoopStorage(Storage):
             self._filesystem.delete(self._make_full_path(folder), True)
 
     def _make_full_path(self, path: str) -> Any:
-        """Return a path below the root as an object of Hadoop's class.
+        """Return a path below the root as an object of Hadoop's class Path.
 
-        The `./` stops Hadoop from reading a name such as `ACCOUNT:PATH` as a scheme.
+        With the `./`, Hadoop does not mistake a name such as `ACCOUNT:PATH` for a URI's scheme.
         """
         return self._path_class(self.root, f"./{path}") if path else self.root
 
 
 def unpack_snappy(spark: SparkSession, packed_bytes: bytes) -> bytes:
-    """Unpack with the library that Spark brings. The first bytes say how much memory it takes.
+    """Unpack Snappy bytes with the library that Spark brings. Raise ValueError for other bytes.
 
-    Raises ValueError if the bytes are no Snappy.
+    The first bytes say how much memory this takes.
     """
     snappy = _get_jvm(spark).org.xerial.snappy.Snappy
     try:
@@ -463,7 +465,7 @@ class ArrowStorage(Storage):
     def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
         """Return the content of a file as it is stored, or None if there is no such file.
 
-        `compression=None` stops Arrow from unzipping it.
+        With `compression=None`, Arrow does not unzip the file.
         """
         full_path = self._make_full_path(path)
         try:
@@ -488,9 +490,9 @@ class ArrowStorage(Storage):
         return f"{self.root}/{path}" if path else self.root
 
 
-# Limits on the files of another account's case bucket that one run reads. An account with 300 new
-# cases a week, of five transitions each, has 19,500 files in a quarter. An hour's scan of 10,000
-# managed queues takes 1 MB, and a run reads at most 240 of them.
+# Limits on the files that one run reads from another account's case bucket. For comparison: an
+# account with 300 new cases a week, of five transitions each, has 19,500 files in a quarter. An
+# hour's scan of 10,000 managed queues takes 1 MB, and a run reads at most 240 scans.
 MAXIMUM_FILE_BYTES = 20_000_000
 MAXIMUM_FILES_OF_ACCOUNT = 20_000
 MAXIMUM_BYTES_OF_ACCOUNT = 500_000_000
@@ -499,11 +501,12 @@ MAXIMUM_BYTES_OF_ACCOUNT = 500_000_000
 class AccountsStorage(Storage):
     """The case buckets of several accounts as one, for reading. A file's path is `ACCOUNT:PATH`.
 
-    An account's bucket that cannot be listed is left out, and `say` prints why. A file that names
-    another account's queue reads as empty, so that no account can write cases about another
-    account's queues. A file larger than MAXIMUM_FILE_BYTES is not listed. After
-    MAXIMUM_FILES_OF_ACCOUNT files or MAXIMUM_BYTES_OF_ACCOUNT bytes of an account its further files
-    read as empty, and `say` prints that.
+    - An account's bucket that cannot be listed is left out, and `say` prints why.
+    - A file that names another account's queue reads as empty, so that no account can write cases
+      about another account's queues.
+    - A file larger than MAXIMUM_FILE_BYTES is not listed.
+    - After MAXIMUM_FILES_OF_ACCOUNT files or MAXIMUM_BYTES_OF_ACCOUNT bytes of an account, its
+      further files read as empty, and `say` prints that.
     """
 
     def __init__(
@@ -516,7 +519,7 @@ class AccountsStorage(Storage):
         self._accounts_at_limit: set[str] = set()
 
     def list_entries(self, folder: str) -> list[StorageEntry]:
-        """Return the folders directly in `folder`, of all buckets together. Files are left out."""
+        """Return the folders directly in `folder` in all buckets. Files are left out."""
         folder_names: set[str] = set()
         for _, account_storage in self._list_usable_storages(folder):
             folder_names.update(account_storage.list_folders(folder))
@@ -538,7 +541,7 @@ class AccountsStorage(Storage):
         """Return the content of `ACCOUNT:PATH`.
 
         Return no bytes if there is no such file, if it cannot be read, if it is not a case or scan
-        of this account, or if the account has passed its limit. Raises KeyError if the account's
+        of this account, or if the account has exceeded its limit. Raise KeyError if the account's
         bucket was left out since the file was listed.
         """
         account, _, path_in_bucket = path.partition(":")
@@ -555,7 +558,7 @@ class AccountsStorage(Storage):
         return content if content and _names_only_queues_of_account(account, content) else b""
 
     def _is_at_limit(self, account: str) -> bool:
-        """Return True if no further file of the account is read. `say` prints that once."""
+        """Return True if no further file of the account may be read. `say` prints that once."""
         if account in self._accounts_at_limit:
             return True
         read_files = self._read_files_by_account[account]

@@ -1,8 +1,8 @@
 """Write and read the nightly tables: one Parquet object for each table and day.
 
-S3 cannot replace a folder at once, but it can replace one object. So Spark writes a day's rows into
-a temporary folder, and the driver then puts the file from there as one object with a fixed name.
-The driver needs no compiled packages for that.
+S3 cannot replace a folder at once, but it can replace one object. So Spark writes a day's rows to a
+temporary folder, and the driver then copies the file from there to one object with a fixed name.
+The driver needs no compiled packages for this.
 
 `read_members` sums up the `incidents` tables of an organization's accounts. Other accounts write
 these tables, so every value in them is checked.
@@ -40,7 +40,7 @@ _SORT_COLUMNS_BY_TABLE: Mapping[str, tuple[str, ...]] = {
 }
 # The columns of `incidents` and `quality` that may be null. All others have a value in every row.
 _NULLABLE_COLUMNS = frozenset({"reason", "why", "case_id", "seconds_to_heal"})
-# The values of columns that tables written by older versions do not have.
+# The default values of columns that tables of older versions do not have.
 _DEFAULT_BY_COLUMN = {"found_by": FOUND_BY_FAILED_CALLS, "urgent": False}
 TableRows = list[dict[str, Any]]
 
@@ -62,7 +62,7 @@ class Tables:
     def write(
         self, calls: DataFrame, rows_by_table: Mapping[str, RowsByDay], days: Collection[date]
     ) -> None:
-        """Write all tables of these days, in place of existing ones.
+        """Write all tables of these days. They replace existing tables.
 
         Columns and rows have a fixed order, so that equal rows give equal bytes.
 
@@ -103,7 +103,7 @@ class Tables:
     def _make_frame(self, staging: Storage, table: str, rows_by_day: RowsByDay) -> DataFrame:
         """Return the rows of a table, with their `day`, as a DataFrame.
 
-        Times are passed as numbers, because Spark would take Python's times as local ones.
+        Times are passed as numbers, because Spark would interpret Python's times as local times.
         """
         time_columns = _list_time_columns(COLUMN_TYPES_BY_TABLE[table])
         type_by_column = {
@@ -172,8 +172,8 @@ class Tables:
     ) -> dict[date, TableRows]:
         """Return these columns of a table, for each day whose table can be read.
 
-        `say` names each day whose table exists and cannot be read. With `is_distinct`, rows that
-        are equal in these columns are returned once.
+        `say` names each day whose table exists but cannot be read. With `is_distinct`, equal rows
+        are returned once.
         """
         size_by_day: dict[date, int | None] = {}
         for day in days:
@@ -236,7 +236,7 @@ class Tables:
 
 
 def _list_time_columns(type_by_column: Mapping[str, str]) -> list[str]:
-    """Return the names of the columns that hold times."""
+    """Return the names of the columns with times."""
     return [
         column_name
         for column_name, spark_type in type_by_column.items()
@@ -245,7 +245,7 @@ def _list_time_columns(type_by_column: Mapping[str, str]) -> list[str]:
 
 
 def _add_defaults(rows: TableRows) -> None:
-    """Fill the columns that incidents written by older versions do not have."""
+    """Add defaults for the columns that incidents of older versions do not have."""
     for row in rows:
         for column_name, default_value in _DEFAULT_BY_COLUMN.items():
             if row[column_name] is None:
@@ -258,7 +258,7 @@ def _lacks_required_value(row: Row, required_columns: Iterable[str]) -> bool:
 
 
 def make_table_path(table: str, day: date) -> str:
-    """Return the path of the object that holds a day of a table."""
+    """Return the path of the object for one day of a table."""
     return f"{_make_table_folder(table, day)}/{table}.parquet"
 
 
@@ -274,7 +274,7 @@ def _read_parquet_part(staging: Storage, folder: str) -> bytes:
     return b""
 
 
-# The sums of each member of the organization.
+# The columns with the sums of each member of the organization.
 SUM_COLUMNS = ("incidents", "failed_calls", "healed", "urgent", "waiting", "rows_left_out")
 # The number of queues with waiting incidents that the summary of an organization lists.
 MAXIMUM_WAITING_QUEUES = 10
@@ -284,7 +284,7 @@ _MEMBER_IN_PATH_PATTERN = (
 _REGION_AND_ACCOUNT_IN_ARN_PATTERN = "^arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):"
 
 
-# The columns of `incidents` that the sums are made of. Spark reads no others.
+# The columns of `incidents` from which the sums are made. Spark reads only these.
 SUMMED_COLUMNS = frozenset(
     {"account", "region", "queue_arn", "symptom", "failed_calls", "outcome", "why", "urgent"}
 )
@@ -340,11 +340,12 @@ def _sum_tables(
 ) -> OrganizationSums:
     """Sum up the incidents in these tables, by member (account and region) and by queue.
 
-    Tables that members have copied to the central bucket are at `account=A/region=R/...`. A row
-    there counts only if it names the account and region of its path. If one trail has the files of
-    all accounts, `paths` are the tables of one stack, and each row counts for the account and
-    region that it names. Rows that the nightly job cannot have written are counted as
-    `rows_left_out`. Drills, the probe's queue and operators' own calls are not counted.
+    - Tables that members have copied to the central bucket are at `account=A/region=R/...`. A row
+      there counts only if it names the account and region of its path.
+    - If one trail has the files of all accounts, `paths` are the tables of one stack, and each row
+      counts for the account and region that it names.
+    - Rows that the nightly job cannot have written are counted as `rows_left_out`.
+    - Drills, the probe's queue and operators' own calls are not counted.
     """
     if not paths:
         return OrganizationSums([], [])
@@ -394,8 +395,8 @@ def _sum_by_queue(rows: DataFrame, *, has_member_in_path: bool) -> DataFrame:
         region = sf.regexp_extract(path, _MEMBER_IN_PATH_PATTERN, 2)
     outcome = sf.col("outcome")
     names_own_account_and_region = (sf.col("account") == account) & (sf.col("region") == region)
-    # A failed call may name another account's queue. But a case, which all waiting incidents have,
-    # is always about a queue of its own account and region.
+    # A failed call may name another account's queue. But a waiting incident always has a case, and
+    # a case is always about a queue of its own account and region.
     has_no_case = ~outcome.isin(*WAITING_STATES)
     is_about_own_queue = has_no_case | _make_queue_of_member_column(account, region)
     has_possible_values = (

@@ -1,13 +1,13 @@
 """Read a CloudTrail trail: the failed SQS calls of some days, and a report on every file.
 
 CloudTrail writes gzipped JSON files, several an hour for each account and region. It puts them into
-a folder for the day on which it published them. This page calls it a publish folder:
+a folder for the day on which it published them, which this page calls a publish folder:
 
     AWSLogs/[o-ORGANIZATION/]ACCOUNT/CloudTrail/REGION/YYYY/MM/DD/NAME.json.gz
 
-The nightly job asks two questions. Which SQS calls failed on these UTC days? And how well were the
-files read, so that a broken delivery does not look like a quiet day?
-`TrailReader.load_failed_calls` answers the first, `TrailReader.make_quality_rows` the second.
+The nightly job needs two answers. `TrailReader.load_failed_calls` says which SQS calls failed on
+these UTC days. `TrailReader.make_quality_rows` says how well the files were read, so that a broken
+delivery does not look like a quiet day.
 
 The parts: `list_branches` and `list_publish_folders` find the folders. `TrailReader` lists their
 files, lets a `Reader` read them, and keeps the rows. There are two readers, which give the same
@@ -103,7 +103,7 @@ DIGESTS_FOLDER = "CloudTrail-Digest"
 LOG_FILE_SUFFIX = ".json.gz"
 # CloudTrail retries a delivery for up to this many days (rule 1).
 MAXIMUM_LATE_DAYS = 30
-# The reason of a file that Spark hides, or that was deleted after the listing (rule 4).
+# The reason for a file that Spark hides, or that was deleted after the listing (rule 4).
 NOT_READ_REASON = "not_read"
 # The columns of a row for each file that was read.
 READING_COLUMNS: Mapping[str, str] = {
@@ -115,16 +115,16 @@ READING_COLUMNS: Mapping[str, str] = {
 }
 READING_SCHEMA = format_schema(READING_COLUMNS)
 # The driver reads at most MAXIMUM_DRIVER_BYTES compressed bytes. The standard library takes
-# SLOW_READER_FACTOR times as long as the native reader, so with it the driver reads only that part
-# of MAXIMUM_DRIVER_BYTES (rule 6).
+# SLOW_READER_FACTOR times as long as the native reader, so its limit is MAXIMUM_DRIVER_BYTES
+# divided by this factor (rule 6).
 MAXIMUM_DRIVER_BYTES = 384 * 1024 * 1024
 SLOW_READER_FACTOR = 8
 # The driver gives up if it finds more failed calls or needs more time. Spark has more machines, and
 # can put the calls on disk (rule 6).
 MAXIMUM_DRIVER_CALLS = 25_000
 MAXIMUM_DRIVER_SECONDS = 120
-# S3 takes some ten milliseconds for even the smallest file, so the driver fetches several files at
-# once. The files of one batch are in memory together.
+# The driver fetches this number of files at once, because S3 takes some ten milliseconds for even
+# the smallest file. The files of one batch are in memory together.
 _PARALLEL_READS = 16
 _FILES_PER_BATCH = 128
 # An Arrow batch holds the rows of many small files, until it has this number of failed calls.
@@ -136,12 +136,12 @@ class TrailReader:
     """Reads a trail's files into DataFrames, and keeps the rows that it has read until `close`.
 
     Attributes:
-        spark: The session that the DataFrames belong to.
+        spark: The session to which the DataFrames belong.
         trail: The folder that contains `AWSLogs`.
-        reader: The way to read log files.
+        reader: The reader of log files.
         staging_storage: A temporary storage through which Spark gets the rows that this process has
             read.
-        account_and_region: Only files of this account and region are read. None: files of all.
+        account_and_region: The account and region whose files are read; None for all files.
         listed_files: Every file that was found, in the order of listing.
     """
 
@@ -190,7 +190,7 @@ class TrailReader:
     def load_readings(self) -> DataFrame:
         """Return a row for each file that was read so far, with the columns of READING_COLUMNS.
 
-        The rows that this process has read are one partition, so that Spark need not shuffle them.
+        The rows that this process has read form one partition, so Spark does not shuffle them.
         """
         readings_frames = [*self._frames_read_by_spark]
         if self._rows_read_on_driver or not readings_frames:
@@ -276,14 +276,14 @@ class TrailReader:
 
 @dataclass(frozen=True)
 class Reader:
-    """A way to read trail files: the native reader, or the standard library.
+    """A reader of trail files: the native reader, or the standard library.
 
     Attributes:
         name: NATIVE_READER, or FALLBACK_READER for the standard library.
-        why_not_native: The reason why the native reader cannot run here. Empty if it can.
-        maximum_driver_bytes: This process reads files if they have at most this number of
-            compressed bytes in all. For the slower reader, the limit is this number divided by
-            SLOW_READER_FACTOR. Above the limit, Spark reads them.
+        why_not_native: Why the native reader cannot run here; empty if it can.
+        maximum_driver_bytes: The most compressed bytes that this process reads; if there are more,
+            Spark reads the files. For the slower reader, this number is divided by
+            SLOW_READER_FACTOR.
     """
 
     name: str
@@ -295,21 +295,21 @@ class Reader:
         """Return the native reader, or the slower one if this process cannot import its packages.
 
         The slower reader needs only the standard library. Executors have the same packages as this
-        process, so the choice holds for them too.
+        process, so they can use the same reader.
         """
         if WHY_NO_ARROW:
             return cls(FALLBACK_READER, WHY_NO_ARROW)
         return cls(NATIVE_READER)
 
     def should_read_on_driver(self, compressed_bytes: int) -> bool:
-        """Return True if this process should read files of `compressed_bytes` in all (rule 6)."""
+        """Return True if this process should read files with this total of bytes (rule 6)."""
         slow_reader_factor = 1 if self.name == NATIVE_READER else SLOW_READER_FACTOR
         return compressed_bytes <= self.maximum_driver_bytes // slow_reader_factor
 
     def read_on_driver(
         self, trail: Storage, paths_and_sizes: Sequence[tuple[str, int]]
     ) -> list[dict[str, Any]] | None:
-        """Read files in this process: the driver.
+        """Read files in this process, the driver.
 
         Args:
             trail: The trail.
@@ -317,7 +317,7 @@ class Reader:
 
         Returns:
             A row for each file, with the columns of READING_COLUMNS. Files that were deleted
-            meanwhile are left out. None if there are too many failed calls, or reading takes too
+            meanwhile are left out. None if there are too many failed calls, or if reading takes too
             long (rule 6).
         """
         read_log_file = make_file_reader(can_use_native=self.name == NATIVE_READER)
@@ -342,13 +342,13 @@ class Reader:
         return rows
 
     def read_in_spark(self, files: DataFrame, root: str) -> DataFrame:
-        """Read files on the executors. Return a row for each, with the columns of READING_COLUMNS.
+        """Read files on the executors. Return their rows, with the columns of READING_COLUMNS.
 
         Files larger than MAXIMUM_LOG_FILE_BYTES have no row.
 
         Args:
             files: The rows of Spark's `binaryFile` source.
-            root: The beginning of their paths, which is removed from the column `file`.
+            root: The beginning of the files' paths, which is removed from the column `file`.
         """
         readable_files = files.where(sf.col("length") <= MAXIMUM_LOG_FILE_BYTES).select(
             "path", "content"
@@ -410,11 +410,11 @@ class ListedFile(NamedTuple):
 def list_branches(
     trail: Storage, account_and_region: AccountAndRegion | None, log_folder: str = LOG_FILES_FOLDER
 ) -> list[AccountRegionFolder]:
-    """Return the log files' folder of every account and region, or only those of the given one.
+    """Return the log files' folders of all accounts and regions, or only of `account_and_region`.
 
-    In an organization's trail the accounts are below a folder with the organization's id. So
-    `account_and_region` has a folder directly in LOGS_FOLDER and one in each organization's folder;
-    they may not exist. `log_folder` is LOG_FILES_FOLDER or DIGESTS_FOLDER.
+    In an organization's trail, the accounts are below a folder with the organization's id. So one
+    account and region can have a folder directly in LOGS_FOLDER, and one in each organization's
+    folder. The returned folders may not exist. `log_folder` is LOG_FILES_FOLDER or DIGESTS_FOLDER.
     """
     organizations = [name for name in trail.list_folders(LOGS_FOLDER) if name.startswith("o-")]
     parent_folders = [
@@ -464,8 +464,8 @@ def find_first_publish_day(
 ) -> date | None:
     """Return the earliest day with a publish folder, or None if there is none.
 
-    If `account_and_region` is given, only its folders count. Folders of log files and of digests
-    count, because digests come even without calls.
+    If `account_and_region` is given, only its folders count. Folders of digests count like those of
+    log files, because CloudTrail writes digests even without calls.
     """
     first_publish_days: list[date] = []
     for log_folder in (LOG_FILES_FOLDER, DIGESTS_FOLDER):
@@ -488,10 +488,10 @@ def _find_first_publish_day_below(trail: Storage, folder: str) -> date | None:
 
 
 def load_binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> DataFrame:
-    """Return the log files directly in `folders` below `root`, as Spark's `binaryFile` reads them.
+    """Return the log files directly in `folders` below `root`, read by Spark's `binaryFile`.
 
-    Spark also looks into deeper folders, because otherwise it would take a folder `x=1` for a
-    column. Files from deeper folders are then removed (rules 3 and 8).
+    Spark also reads deeper folders, because it would otherwise take a folder `x=1` for a column.
+    Files from deeper folders are removed afterwards (rules 3 and 8).
     """
     paths = [f"{root}{folder}" for folder in folders]
     files = (
@@ -504,7 +504,7 @@ def load_binary_files(spark: SparkSession, root: str, folders: Sequence[str]) ->
 
 
 def escape_pattern(path: str) -> str:
-    """Return a path whose special characters Hadoop takes literally (rule 8)."""
+    """Return a path with escaped special characters, so that Hadoop takes it literally (rule 8)."""
     return "".join(f"\\{character}" if character in "{}[]*?\\" else character for character in path)
 
 
@@ -514,7 +514,7 @@ def _is_hidden_from_spark(name: str) -> bool:
 
 
 def _read_file_rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Read files with the standard library, on an executor. Yield a row for each."""
+    """Read files with the standard library on an executor. Yield a row for each file."""
     read_log_file = make_file_reader(can_use_native=False)
     for path, content in files:
         yield _make_reading_row(path.removeprefix(root), read_log_file(content))
@@ -523,7 +523,7 @@ def _read_file_rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]
 def _read_arrow_batches(
     root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Read files with the native reader, on an executor. Yield a row for each, in Arrow batches."""
+    """Read files with the native reader on an executor. Yield Arrow batches with a row per file."""
     read_log_file = make_file_reader()
     rows: list[dict[str, Any]] = []
     call_count = 0
@@ -543,7 +543,7 @@ def _read_arrow_batches(
 
 
 def _make_reading_row(file: str, file_reading: FileReading) -> dict[str, Any]:
-    """Return the content of a file as a row with the columns of READING_COLUMNS."""
+    """Return the result of reading a file as a row with the columns of READING_COLUMNS."""
     unreadable_records = [
         {"reason": reason, "records": record_count}
         for reason, record_count in file_reading.unreadable_count_by_reason.items()

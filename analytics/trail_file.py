@@ -1,8 +1,8 @@
 """Read the bytes of one trail file and return its failed SQS calls.
 
 A log file is gzipped JSON, `{"Records": [...]}`, with one record per API call. A busy account has
-millions of records a day; few of them are failed SQS calls. And anyone who can put an object into
-the trail's bucket, or choose the text in an API call, writes part of these bytes.
+millions of records a day, of which few are failed SQS calls. Anyone who can put an object into the
+trail's bucket, or choose the text in an API call, writes a part of these bytes.
 
 `read_file` reads a file with the standard library. `make_file_reader` returns the fastest function
 on this machine that gives the same result. `make_call_row` turns a failed call into a row for the
@@ -65,23 +65,23 @@ except Exception as error:  # noqa: BLE001 - a wheel for another machine raises 
 else:
     WHY_NOT_NATIVE = ""
 
-# The limits of rule 2. CloudTrail's own limit on a file, uncompressed.
+# The limits of rule 2. This one is CloudTrail's own limit on an uncompressed file.
 MAXIMUM_LOG_FILE_BYTES = 50 * 1024 * 1024
 # A file is one gzip member. A few more are legal gzip; thousands are an attack.
 MAXIMUM_GZIP_MEMBERS = 16
 # An object or list takes far more memory than its text. A real file has one per 100 bytes or more.
 MAXIMUM_JSON_CONTAINERS = 2_000_000
-# The nesting depth to which Python's parser reads a file. Other parsers read less deep, so none of
-# them accepts a file that is refused here.
+# The nesting depth to which Python's parser reads a file. Other parsers have lower limits, so no
+# parser accepts a file that is refused here.
 _MAXIMUM_NESTING_DEPTH = 3_000
-# Python refuses to convert longer integers. They are legal JSON, but no field that is read here has
-# one, so they become floats.
+# The most digits of an integer that Python converts. Longer integers are legal JSON and become
+# floats, because no field that is read here contains one.
 _MAXIMUM_INTEGER_DIGITS = 4_300
 # Deflate compresses at most 1,032 to 1. A file that claims a larger unpacked size is broken.
 _MAXIMUM_COMPRESSION_RATIO = 1_032
 GZIP_MAGIC = b"\x1f\x8b"
 SQS_EVENT_SOURCE = "sqs.amazonaws.com"
-# Reasons of `read` for good records that are not failed SQS calls.
+# The reasons of `read` for valid records that are not failed SQS calls.
 _OTHER_RECORD_REASONS = frozenset({"not_failed", "not_sqs"})
 _CHUNK_BYTES = 32 * 1024
 # The smallest possible size of a gzip member: header and trailer.
@@ -94,7 +94,7 @@ UNRESOLVED_QUEUE = "unresolved"
 
 
 class UnreadableFileError(Exception):
-    """A trail file is unreadable. The argument is the reason, as the table `quality` shows it."""
+    """A trail file is unreadable. The argument is the reason for the table `quality`."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class FileReading:
 
 
 def read_file(content: bytes) -> FileReading:
-    """Read the bytes of a trail file with the standard library. Never raises."""
+    """Read the bytes of a trail file with the standard library. Never raise an error."""
     try:
         records = _get_records(_parse_document(gunzip(content)))
     except UnreadableFileError as error:
@@ -150,12 +150,12 @@ def read_records(
 
 
 def gunzip(content: bytes) -> bytes:
-    """Unpack a gzip file of at most MAXIMUM_LOG_FILE_BYTES unpacked (rule 2).
+    """Return the unpacked bytes of a gzip file, at most MAXIMUM_LOG_FILE_BYTES (rule 2).
 
-    The limit holds for the bytes that are really unpacked, whatever size the file claims.
+    The limit applies to the bytes that are really unpacked, whatever size the file claims.
 
     Raises:
-        UnreadableFileError: with the reason, such as `too_large` if the file exceeds the limit.
+        UnreadableFileError: The file is not valid, or exceeds the limit (`too_large`).
     """
     if not content:
         raise UnreadableFileError("empty")
@@ -170,8 +170,8 @@ def gunzip(content: bytes) -> bytes:
 def _unpack_members(packed_bytes: bytes) -> Iterator[bytes]:
     """Yield the unpacked text of each gzip member of a file.
 
-    Raises UnreadableFileError if a member is cut off, or if the file exceeds a limit of rule 2.
-    Raises zlib.error if a member is corrupt.
+    Raise UnreadableFileError if a member is cut off, or if the file exceeds a limit of rule 2.
+    Raise zlib.error if a member is corrupt.
     """
     byte_count_left = MAXIMUM_LOG_FILE_BYTES
     for _ in range(MAXIMUM_GZIP_MEMBERS):
@@ -193,15 +193,15 @@ def parse_json(json_text: bytes) -> Any:
     """Return the value of a JSON text, parsed by Python's parser.
 
     Raises:
-        ValueError: if the text is not JSON.
-        RecursionError: if it is nested too deeply.
+        ValueError: The text is not JSON.
+        RecursionError: The text is nested too deeply.
     """
     with _allow_deep_recursion():
         return json.loads(json_text, parse_int=_parse_integer)
 
 
 def _parse_document(json_text: bytes) -> Any:
-    """Return the JSON value of an unpacked file. Raises UnreadableFileError for other content."""
+    """Return the JSON value of an unpacked file. Raise UnreadableFileError for other content."""
     # A shorter text cannot have too many brackets, so it need not be searched.
     if len(json_text) > MAXIMUM_JSON_CONTAINERS:
         container_count = json_text.count(b"{") + json_text.count(b"[")
@@ -214,7 +214,7 @@ def _parse_document(json_text: bytes) -> Any:
 
 
 def _parse_first_value(json_text: bytes) -> Any:
-    """Return the first JSON value in a text; more may follow. Raises like `parse_json`."""
+    """Return the first JSON value in a text; more may follow. Raise the errors of `parse_json`."""
     with _allow_deep_recursion():
         return _JSON_DECODER.raw_decode(json_text.decode())[0]
 
@@ -241,7 +241,7 @@ def _allow_deep_recursion() -> Iterator[None]:
 def _get_records(document: Any) -> list[Any]:
     """Return the list of records in a file's JSON value.
 
-    Raises UnreadableFileError if there is no list, as in digest files and other JSON.
+    Raise UnreadableFileError if there is no list, as in digest files and other JSON.
     """
     records = document.get("Records") if isinstance(document, dict) else None
     if not isinstance(records, list):
@@ -268,8 +268,8 @@ CALL_FIELDS: Mapping[str, str] = {
     "refused_by": "string",
 }
 CALL_SCHEMA = f"struct<{', '.join(f'{name}: {kind}' for name, kind in CALL_FIELDS.items())}>"
-# The calls that operators make with `mendq scan`, `redrive` and `quarantine`. Sending is not among
-# them: if an operator's message cannot be sent, the report must show it.
+# The calls that operators make with `mendq scan`, `redrive` and `quarantine`. Sends are not in the
+# set, because the report must show that an operator's message could not be sent.
 _OPERATOR_CALLS = frozenset(DATA_EVENT_NAMES) - {"SendMessage", "SendMessageBatch"}
 
 
@@ -277,8 +277,8 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     """Return a failed call as a row with the fields of CALL_FIELDS (rules 4 and 5).
 
     `is_own_look` is true if the call is one of _OPERATOR_CALLS and its user agent says that an
-    operator made it with the mendq command. A user agent can be forged. That changes only the
-    report; heal acts on the call anyway.
+    operator made it with the mendq command. A forged user agent changes only the report, because
+    heal acts on the call anyway.
     """
     ignore_reason = find_ignore_reason(
         call, find_symptom_of(call), AccountAndRegion(call.account, call.region)
@@ -308,7 +308,7 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
 
 
 def is_operator_user_agent(user_agent: str) -> bool:
-    """Return True if a user agent is the one that an operator's `mendq` command sends.
+    """Return True if a user agent is that of an operator's `mendq` command.
 
     CloudTrail puts some user agents in brackets.
     """
@@ -316,10 +316,10 @@ def is_operator_user_agent(user_agent: str) -> bool:
 
 
 def make_file_reader(*, can_use_native: bool = True) -> Callable[[Any], FileReading]:
-    """Return a function that reads the bytes of a trail file, or a view of them, and never raises.
+    """Return a function that reads the bytes of a trail file, or a view of them.
 
-    The function is that of the native reader if `can_use_native` is True and the reader's packages
-    can be imported. Otherwise it uses the standard library (rule 3).
+    It never raises an error. It is the native reader's function if `can_use_native` is True and the
+    reader's packages can be imported. Otherwise it uses the standard library (rule 3).
     """
     if can_use_native and not WHY_NOT_NATIVE:
         return _NativeReader().read_file
@@ -331,8 +331,8 @@ def _read_file_view(content: Any) -> FileReading:
 
 
 if not WHY_NOT_NATIVE:
-    # This private class is isal's only way to unpack into an existing buffer. Its type stubs say
-    # neither that the class accepts bytes nor that IsalError is an exception.
+    # isal can unpack into an existing buffer only with this private class. The type stubs do not
+    # say that the class accepts bytes, or that IsalError is an exception.
     _GzipReader: Any = isal_zlib._GzipReader  # noqa: SLF001
     _UNPACKING_ERRORS: Any = (OSError, EOFError, igzip_lib.IsalError)
 
@@ -369,7 +369,7 @@ class _NativeReader:
         self._raw_decoder = msgspec.json.Decoder(_RawFile)
 
     def read_file(self, content: Any) -> FileReading:
-        """Read the bytes of a trail file, or a view of them. Never raises."""
+        """Read the bytes of a trail file, or a view of them. Never raise an error."""
         file_text = self._unpack_plain_gzip(memoryview(content))
         if file_text is not None:
             reading = self._read_text(file_text)
@@ -389,7 +389,7 @@ class _NativeReader:
             MAXIMUM_LOG_FILE_BYTES, _MAXIMUM_COMPRESSION_RATIO * len(content)
         ):
             return None
-        # One byte more than the file claims, to notice if it unpacks to more.
+        # Provide one byte more than the file claims, to notice if it unpacks to more.
         if len(self._buffer) <= claimed_byte_count:
             self._buffer = bytearray(claimed_byte_count + 1)
         buffer = memoryview(self._buffer)
@@ -407,7 +407,7 @@ class _NativeReader:
         return buffer[:filled_byte_count]
 
     def _read_text(self, file_text: memoryview) -> FileReading | None:
-        """Read an unpacked file. Return None if `read_file` must read it, because it is unusual."""
+        """Read an unpacked file. Return None if it is unusual, so that `read_file` must read it."""
         if (
             len(file_text) > MAXIMUM_JSON_CONTAINERS
             and _count_brackets(file_text) > MAXIMUM_JSON_CONTAINERS
@@ -457,8 +457,8 @@ def _find_record_begin(
     """Return the offset in `file_text` at which a record begins.
 
     For the position after the last record, return the text's length. Return None if the record does
-    not begin with _FIRST_RECORD_KEY, with which CloudTrail begins each record. This key directly
-    after a brace must be the first key of its object, so the offset is that of the record.
+    not begin with _FIRST_RECORD_KEY, as CloudTrail's records do. The key stands directly after a
+    brace, so it must be the first key of its object.
 
     Args:
         file_text: The unpacked file.
@@ -486,6 +486,6 @@ def _count_brackets(json_text: memoryview) -> int:
     number_of_brackets = 0
     for block_begin in range(0, len(byte_values), _BLOCK_BYTES):
         block = byte_values[block_begin : block_begin + _BLOCK_BYTES]
-        # `{` and `[` differ only in this bit, and no other byte equals `[` without it.
+        # `{` and `[` differ only in this bit, and no other byte becomes `[` without the bit.
         number_of_brackets += int(np.count_nonzero((block & ~np.uint8(0x20)) == ord("[")))
     return number_of_brackets

@@ -1,7 +1,7 @@
 """Make summary.json: the incidents and cases of a week, for the weekly report.
 
-`make_summary` is pure: it gets the rows and cases that `analytics/weekly.py` has read, and returns
-the document. docs/summary.md explains each field.
+`make_summary` is pure: it makes the document from the rows and cases that `analytics/weekly.py` has
+read. docs/summary.md explains each field.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ MAXIMUM_UNREADABLE_FILES = 20
 
 
 def _collect_habit_texts() -> dict[str, str]:
-    """Return the `habit` text of each symptom that has one, by the symptom's name.
+    """Return the `habit` texts of symptoms, by the symptom's name.
 
-    The weekly report writes this text after the name of a queue that has the symptom again and
+    The weekly report shows this text after the name of a queue that has the symptom again and
     again.
     """
     habit_text_by_symptom: dict[str, str] = {}
@@ -77,15 +77,15 @@ _HABIT_TEXT_BY_SYMPTOM = _collect_habit_texts()
 
 @dataclass(frozen=True)
 class WeekInput:
-    """Everything that the summary of a week is made from. It covers the weeks before, too.
+    """Everything from which the summary of a week is made. It includes the weeks before.
 
     Attributes:
         incidents_by_day: The rows of the table `incidents`, by day.
         quality_by_day: The rows of the table `quality`, by day, for the same days.
-        case_files: The cases of the case bucket. None if they were not read; then the summary has
+        case_files: The cases of the case bucket. None if they were not read; the summary then has
             no fields about cases.
-        nightly_counts_by_day: The counts that each nightly run wrote in its `nightly.json`, by day.
-        first_day: The first day for which a nightly run wrote something. None if there is none.
+        nightly_counts_by_day: The counts that nightly runs wrote to `nightly.json`, by day.
+        first_day: The first day for which a nightly run wrote something; None if there is none.
     """
 
     incidents_by_day: RowsByDay = field(default_factory=dict)
@@ -113,17 +113,17 @@ def make_summary(
 ) -> dict[str, Any]:
     """Return the summary of a week.
 
-    The same input gives the same document, except for `made_at`. The order of its rows and cases
-    does not matter.
+    The same input gives the same document, except for `made_at`. The order of rows and cases in the
+    input does not matter.
 
     Args:
         week: The week, such as `2026-W46`.
         week_input: The rows and cases of the week and of the weeks before.
-        made_at: The time now.
-        scheduled_at: The time for which the schedule started this run; None if a person did. It
-            decides, instead of `made_at`, if the week is over. A scheduled run comes only once, so
-            it does not wait for a late nightly run.
-        zone: The time zone that decides which notifications came out of hours.
+        made_at: The present time.
+        scheduled_at: The time for which the schedule started this run; None if a person started it.
+            If it is given, it decides if the week is over, and not `made_at`. A scheduled run does
+            not wait for a late nightly run, because it comes only once.
+        zone: The time zone that decides which notifications were out of hours.
     """
     days = parse_week_days(week)
     all_incidents_by_day = select_rows_of_days(days, week_input.incidents_by_day)
@@ -181,7 +181,7 @@ def make_summary(
 def _make_incident_counts(
     incidents: Sequence[Row], limited_incidents: Sequence[Row]
 ) -> dict[str, Any]:
-    """Count the incidents by what found them, by outcome and by symptom.
+    """Count the incidents by the column `found_by`, by outcome and by symptom.
 
     `limited_incidents` has the same incidents, with at most MAXIMUM_SYMPTOMS different symptoms.
     """
@@ -203,7 +203,7 @@ def _make_incident_counts(
 
 
 def _make_account_and_region_fields(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the accounts and regions of these rows, and how many of them are left out."""
+    """Return the accounts and regions of these rows, and the numbers of those left out."""
     accounts, accounts_left_out = list_most_frequent_values(rows, "account")
     regions, regions_left_out = list_most_frequent_values(rows, "region")
     return {
@@ -237,7 +237,7 @@ def _remove_own_cases(timelines: Iterable[CaseTimeline]) -> list[CaseTimeline]:
 
 
 def _make_previous_weeks(week: str, week_input: WeekInput, zone: tzinfo) -> list[dict[str, Any]]:
-    """Return the sums of each previous week that has a table of any day, the oldest first."""
+    """Return the sums of each previous week that has a table for at least one day, oldest first."""
     previous_weeks: list[dict[str, Any]] = []
     for earlier_week in list_weeks_before(week):
         days = parse_week_days(earlier_week)
@@ -259,7 +259,7 @@ def _index_timelines(case_files: CaseFiles | None) -> dict[str | None, CaseTimel
 
 
 def _describe_case(timeline: CaseTimeline | None) -> dict[str, Any]:
-    """Return reason, code and pictures of an incident's case, all empty if `timeline` is None."""
+    """Return the reason, code and pictures of a case, all empty if `timeline` is None."""
     reason = ""
     code = ""
     if timeline:
@@ -293,10 +293,10 @@ def _make_case_fields(
 
 
 def make_not_seen_fields(days: Days, week_input: WeekInput) -> dict[str, Any]:
-    """Return the summary's fields about how much of the week was read.
+    """Return the summary's fields that say how much of the week was read.
 
-    They include a verdict on each nightly run of the week. A verdict compares the number of records
-    with those of the 14 days before.
+    They include a verdict about each day. A verdict compares the day's number of records with those
+    of the 14 days before.
     """
     quality_rows = list_rows(select_rows_of_days(days, week_input.quality_by_day))
     readable_file_rows = [row for row in quality_rows if not row["reason"]]
@@ -335,9 +335,9 @@ def _make_unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
 
 
 def _list_largest_files(unreadable_rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Return name and reason of at most MAXIMUM_UNREADABLE_FILES unreadable files.
+    """Return the name and reason of at most MAXIMUM_UNREADABLE_FILES unreadable files.
 
-    The largest come first, files of one size by name.
+    The largest files come first, and files of equal size are sorted by name.
     """
     ranked_rows = sorted(unreadable_rows, key=lambda row: (-row["bytes"], row["file"]))
     return [
@@ -347,10 +347,10 @@ def _list_largest_files(unreadable_rows: Sequence[Row]) -> list[dict[str, str]]:
 
 
 def _judge_night(day: date, week_input: WeekInput) -> dict[str, Any]:
-    """Return the verdict on a day's nightly run, with the day's number of records.
+    """Return the verdict about a day, with the day's number of records.
 
-    Older versions of Mendq wrote no counts. For their days the verdict is `read` if the tables have
-    records.
+    Older versions of Mendq wrote no counts. The verdict about such a day is `read` if its tables
+    have records.
     """
     quality_rows = week_input.quality_by_day.get(day, ())
     incidents = week_input.incidents_by_day.get(day, ())

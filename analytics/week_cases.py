@@ -2,7 +2,7 @@
 
 They are: the cases that wait for a person or notified people, urgent notifications, harm to
 messages, candidates for the mode `heal`, and a comparison of the incidents that Mendq fixed with
-those that it left alone. docs/summary.md explains each field.
+the incidents that it left untouched. docs/summary.md explains each field.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _HARM_KINDS = ("delayed", "handled_twice", "dead", "lost")
 MINIMUM_APPROVALS = 5
 MAXIMUM_HEAL_CANDIDATES = 10
 _STATES_OF_ANSWERED_PROPOSALS = (State.APPROVED, State.DECLINED)
-# The states of a case whose fix has not failed and was not undone. The fix may still be unwritten.
+# The states of a case whose fix has not failed and was not undone, or is not written yet.
 _SUCCESSFUL_STATES = frozenset(
     {State.PROPOSED, State.APPROVED, State.CLOSED, *STATES_WITH_FIX_IN_PLACE}
 ) - {State.INEFFECTIVE}
 # Outcomes of incidents in which Mendq changed nothing.
 _UNTOUCHED_OUTCOMES = frozenset({"observed", "proposed", "expired", "refused", "declined"})
-# A notification is out of hours if it is sent before MORNING_HOUR, from EVENING_HOUR on, or at the
-# weekend.
+# A notification is out of hours if it is sent before MORNING_HOUR, at or after EVENING_HOUR, or at
+# the weekend.
 MORNING_HOUR = 7
 EVENING_HOUR = 22
 SATURDAY_WEEKDAY = 5
@@ -64,7 +64,7 @@ SATURDAY_WEEKDAY = 5
 def count_urgent_notifications(
     days: Days, timelines: Iterable[CaseTimeline], zone: tzinfo
 ) -> dict[str, int]:
-    """Count the urgent notifications that cases sent on `days`, and how many came out of hours.
+    """Count the urgent notifications about cases on `days`, and how many were out of hours.
 
     Out of hours is from 22:00 to 07:00, and on Saturday and Sunday, in `zone`.
     """
@@ -91,9 +91,9 @@ def make_open_case_fields(
 ) -> dict[str, Any]:
     """Return the summary's fields about cases that wait for a person.
 
-    `open_now` has at most MAXIMUM_CASES of these cases: the most pressing state first. Within a
-    state, urgent escalated cases come first, then the oldest. `open_now_left_out` is the number of
-    the others.
+    `open_now` has at most MAXIMUM_CASES of these cases, the most pressing state first. Within a
+    state, urgent escalated cases come first, then the oldest cases. `open_now_left_out` is the
+    number of the others.
 
     Args:
         timelines: All cases.
@@ -111,7 +111,7 @@ def make_open_case_fields(
 
 
 def _rank_timeline_by_pressure(timeline: CaseTimeline) -> tuple[int, bool, datetime, str]:
-    """Return a sorting key: by state, then urgent escalated cases first, then the older first."""
+    """Return a sorting key: by state, then urgent escalated cases first, then older cases first."""
     case = timeline.newest_transition
     is_not_urgent = case.state is State.ESCALATED and not timeline.is_urgent
     return WAITING_STATES.index(case.state), is_not_urgent, timeline.opened_at, case.case_id
@@ -132,7 +132,7 @@ def _make_open_case(timeline: CaseTimeline, figure_by_name: Mapping[str, int]) -
 
 
 def make_picture_data(timeline: CaseTimeline | None) -> dict[str, Any]:
-    """Return the data for a case's two pictures in the report, both empty if `timeline` is None.
+    """Return the data for a case's two pictures in the report; empty if `timeline` is None.
 
     The field `timeline` has the events of the case with their times. The field `visibility` has the
     seconds that consumers need, and the visibility timeouts before and after the change.
@@ -189,10 +189,9 @@ def sum_harmed_messages(
 def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> list[dict[str, Any]]:
     """Return pairs of queue and symptom for which the weekly report suggests the mode `heal`.
 
-    These are the pairs whose proposals were all approved and whose fixes did not fail (see
-    `_has_successful_fix`). Only proposals that were answered in the 13 weeks up to `days.last_day`
-    count. A pair needs at least MINIMUM_APPROVALS of them. At most MAXIMUM_HEAL_CANDIDATES pairs
-    are returned.
+    A pair is suggested if people approved all its proposals, at least MINIMUM_APPROVALS, and none
+    of the fixes failed (`_has_successful_fix`). Only proposals that were answered in the 13 weeks
+    up to `days.last_day` count. At most MAXIMUM_HEAL_CANDIDATES pairs are returned.
     """
     quarter_days = Days(days.last_day - (QUARTER_DAYS - 1) * ONE_DAY, days.last_day)
     success_flags_by_queue_and_symptom = defaultdict[tuple[str, str], list[bool]](list)
@@ -237,7 +236,7 @@ def _has_successful_fix(timeline: CaseTimeline) -> bool:
     """Return True if nothing in the case shows that its fix failed, was changed or was undone.
 
     The case must have at most one plan, and only states of _SUCCESSFUL_STATES. An approved fix that
-    is not written or not verified yet counts as a success.
+    is not written or verified yet counts as successful.
     """
     plans = {tuple(read_steps(case)) for case in timeline.transitions if case.steps}
     if len(plans) > 1:
@@ -248,14 +247,14 @@ def _has_successful_fix(timeline: CaseTimeline) -> bool:
 def compare_fixed_and_untouched(
     incidents: Iterable[Row], all_incidents_by_day: RowsByDay
 ) -> list[dict[str, Any]]:
-    """Compare, for each symptom, the incidents that Mendq fixed with those that it left untouched.
+    """Compare the incidents that Mendq fixed with those that it left untouched, by symptom.
 
     Return a row for each symptom with a fixed or an untouched incident, sorted by name, with the
     counts and the median times in seconds.
 
-    Only incidents of failed calls count, without those of OTHER_CODES_SYMPTOM. An untouched
-    incident counts only if the day of its last failed call and the day after that were read,
-    because only then its end is known.
+    Only incidents of failed calls count, without those of OTHER_CODES_SYMPTOM. The end of an
+    untouched incident must be known, so it counts only if the day of its last failed call and the
+    next day were read.
 
     Args:
         incidents: The incidents of the week.
@@ -341,7 +340,7 @@ def _has_failed_again(incident: Row, failure_times: Iterable[datetime]) -> bool:
 
 
 def _find_median(durations_in_seconds: Iterable[float]) -> float | None:
-    """Return the median, or None if there are no values."""
+    """Return the median duration, or None if there are no durations."""
     sorted_durations = sorted(durations_in_seconds)
     return find_percentile(sorted_durations, 50) if sorted_durations else None
 

@@ -1,7 +1,7 @@
 """Count rows of the nightly tables for the weekly summary: sums, days, queues, times and names.
 
-docs/summary.md explains each field of the summary. Rows may hold text that other accounts wrote, so
-every list and every text has a limit.
+docs/summary.md explains each field of the summary. Other accounts may have written text in the
+rows, so every list and every text has a limit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MAXIMUM_ACCOUNTS_OR_REGIONS = 1_000
 MAXIMUM_ACCOUNT_OR_REGION_CHARACTERS = 64
 MAXIMUM_QUEUES = 20
 MAXIMUM_HEALING_TIMES = 200
-# The 90th percentile of fewer times would just be the longest one.
+# The 90th percentile of fewer times than this would always be the longest time.
 MINIMUM_TIMES_FOR_PERCENTILE = 5
-# The symptom that stands for all error codes beyond MAXIMUM_SYMPTOMS. The symptom of a single
-# unknown code begins with `unknown:`.
+# The symptom for all unknown error codes beyond MAXIMUM_SYMPTOMS. The symptom of a single unknown
+# code begins with `unknown:`.
 OTHER_CODES_SYMPTOM = "unknown_code"
 # The states in which a case waits for a person, the most pressing first.
 WAITING_STATES = (State.ESCALATED, State.PROPOSED, State.OVERRIDDEN)
-# Incidents that do not wait are listed after those that do: first the unfixed, then the fixed.
+# Incidents that do not wait for a person are listed last: first unfixed incidents, then fixed ones.
 _RANK_OF_UNFIXED = len(WAITING_STATES)
 _RANK_OF_FIXED = _RANK_OF_UNFIXED + 1
 # The fields of an incident in the summary. Account and region are in the queue's ARN.
@@ -64,7 +64,7 @@ def format_time(aware_time: datetime) -> str:
 
 @dataclass
 class IncidentCounts:
-    """Number of incidents, and of the failed calls in them."""
+    """The number of incidents, and the number of failed calls in them."""
 
     incidents: int = 0
     failed_calls: int = 0
@@ -80,7 +80,7 @@ def count_incidents_and_calls_by(
 ) -> dict[Any, IncidentCounts]:
     """Return the number of incidents and failed calls for each value of a column.
 
-    The keys are tuples if several columns are given.
+    If several columns are given, the keys are tuples of their values.
     """
     counts_by_column_values: dict[Any, IncidentCounts] = defaultdict(IncidentCounts)
     get_column_values = itemgetter(*columns)
@@ -107,7 +107,10 @@ def count_totals(incidents: Sequence[Row]) -> dict[str, Any]:
 
 
 def count_named_queues(incidents: Iterable[Row]) -> int:
-    """Return the number of queues. Incidents whose queue the logs do not name are left out."""
+    """Return the number of queues in these incidents.
+
+    Incidents whose queue the logs do not name are not counted.
+    """
     return len({row["queue_arn"] for row in incidents} - {UNRESOLVED_QUEUE})
 
 
@@ -174,18 +177,19 @@ def _count_incidents_by_queue(incidents: Iterable[Row]) -> Counter[str]:
 
 
 def rank_by_counts(name_and_counts: tuple[str, IncidentCounts]) -> tuple[int, int, str]:
-    """Return a sorting key for a name and its weight: most incidents first, then most calls.
+    """Return a sorting key for a name and its counts: most incidents first, then most calls.
 
-    If both numbers are equal, the names decide.
+    Names with equal counts are sorted alphabetically.
     """
     name, incident_counts = name_and_counts
     return -incident_counts.incidents, -incident_counts.failed_calls, name
 
 
 def list_times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return a summary of the healing times of each symptom.
+    """Return a summary of the times to heal of each symptom.
 
-    Symptoms with the most healed incidents come first. Equal ones are sorted by name.
+    Symptoms with the most healed incidents come first. Symptoms with equal numbers are sorted by
+    name.
     """
     healing_seconds_by_symptom = defaultdict[str, list[float]](list)
     for row in incidents:
@@ -204,7 +208,7 @@ def find_percentile(sorted_times: Sequence[float], percent: int) -> float:
     """Return a percentile by the nearest-rank method: the result is always one of the times.
 
     Args:
-        sorted_times: The times, sorted. There must be at least one.
+        sorted_times: The times, sorted; at least one.
         percent: The percentile; 50 for the median.
     """
     return sorted_times[-(-percent * len(sorted_times) // 100) - 1]
@@ -215,7 +219,7 @@ def _has_healing_time(row: Row) -> bool:
 
 
 def _summarize_times(symptom: str, sorted_healing_seconds: Sequence[float]) -> dict[str, Any]:
-    """Return median, 90th percentile and a selection of a symptom's healing times, in seconds."""
+    """Return the median, the 90th percentile and a selection of a symptom's times to heal."""
     has_enough_times = len(sorted_healing_seconds) >= MINIMUM_TIMES_FOR_PERCENTILE
     return {
         "symptom": symptom,
@@ -242,10 +246,9 @@ def list_worst_incidents(
 ) -> list[dict[str, Any]]:
     """Return at most MAXIMUM_CASES incidents: first those that wait for a person, then the others.
 
-    Incidents that wait are sorted by state as in WAITING_STATES. Within a state, the urgent ones
-    come first and then the oldest, so that a flood of new incidents cannot hide old ones. Of the
-    other incidents, the unfixed come before the fixed, and those with the most failed calls come
-    first.
+    Incidents that wait are sorted by state as in WAITING_STATES. Within a state, urgent incidents
+    come first, then the oldest, so that a flood of new incidents cannot hide old ones. Other
+    incidents are sorted with unfixed before fixed ones, and then by the number of failed calls.
 
     Args:
         incidents: All incidents.
@@ -267,7 +270,7 @@ def _rank_incident(row: Row) -> tuple[int, bool, int, datetime, str]:
 
 
 def make_incident(row: Row) -> dict[str, Any]:
-    """Return an incident as the summary stores it.
+    """Return an incident as a JSON object for the summary.
 
     Times are texts. A long case id and a long list of error codes are cut.
     """
@@ -291,7 +294,9 @@ def split_largest_counts(
 
 
 def list_most_frequent_values(rows: Iterable[Row], column: str) -> tuple[list[str], int]:
-    """Return the accounts or regions with the most rows, sorted by name, and how many are left out.
+    """Return the accounts or regions with the most rows, and the number of those left out.
+
+    They are sorted by name.
 
     `column` is `account` or `region`.
     """
@@ -306,11 +311,11 @@ def list_most_frequent_values(rows: Iterable[Row], column: str) -> tuple[list[st
 def limit_symptoms(incidents_by_day: RowsByDay) -> tuple[RowsByDay, int]:
     """Return the incidents with at most MAXIMUM_SYMPTOMS symptoms.
 
-    Symptoms of the catalogue stay. Of the unknown codes, those with the most incidents stay; the
-    others get the symptom OTHER_CODES_SYMPTOM.
+    Symptoms of the catalogue are kept, and so are the unknown codes with the most incidents. Other
+    unknown codes get the symptom OTHER_CODES_SYMPTOM.
 
     Returns:
-        The incidents, and the number of codes that OTHER_CODES_SYMPTOM stands for.
+        The incidents, and the number of codes that OTHER_CODES_SYMPTOM replaces.
     """
     counts_by_symptom = count_incidents_and_calls_by(list_rows(incidents_by_day), "symptom")
     if len(counts_by_symptom) <= MAXIMUM_SYMPTOMS:

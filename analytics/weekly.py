@@ -1,9 +1,9 @@
 """Read the nightly tables and the case bucket, and write a week's summary.json.
 
-For an organization, the summary also has the sums of all its accounts and regions. Each member, the
-stack of one account and region, copies its tables to a central bucket:
+For an organization, the summary also has the sums of all its members. A member is the stack of one
+account and region. It copies its tables to a central bucket:
 `account=A/region=R/incidents/week=W/DAY.parquet`. If one trail has the files of all accounts, the
-stack's own tables have their incidents already, and nothing is copied.
+stack's own tables already have all incidents, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -57,15 +57,16 @@ from mendq.nightly.verdict import (
 )
 from mendq.notifications.text import format_count
 
-# The summary compares the week with those before it, so their tables are read too.
+# The number of earlier days whose tables are also read, because the summary compares the week with
+# the weeks before it.
 _DAYS_BEFORE_WEEK = 7 * PREVIOUS_WEEKS
 
 
 def load_week_cases(case_storage: Storage, scan_storage: Storage | None, week: str) -> CaseFiles:
-    """Read the cases from 13 weeks before a week until now, and what the scans found.
+    """Read the cases from 13 weeks before a week until now, and the scans' findings and figures.
 
-    The findings are those of the week's last scan, the measurements are the newest ones.
-    `scan_storage` is None if the place of the scans is not known; both are then empty.
+    The findings are those of the week's last scan; the measured figures are the newest. If
+    `scan_storage` is None, because the place of the scans is not known, both are empty.
     """
     days = parse_week_days(week)
     case_files = load_case_files(case_storage, days, QUARTER_DAYS)
@@ -85,8 +86,8 @@ class OrganizationTables:
     Attributes:
         root: The storage with the accounts' tables.
         expected_accounts: Accounts that are reported as silent if they have no tables.
-        has_one_trail: True if one trail has the files of all accounts. Then `root` has this
-            stack's own tables, with rows of all accounts.
+        has_one_trail: True if one trail has the files of all accounts. `root` then has this stack's
+            own tables, with rows of all accounts.
     """
 
     root: Storage
@@ -107,12 +108,12 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
     """Write the summary of a week, even if there are no tables.
 
     Args:
-        case_files: The cases. None: the summary has no fields about cases.
-        tables: The nightly tables, and the place of the summary.
+        case_files: The cases; None for a summary without fields about cases.
+        tables: The nightly tables, below whose root the summary is written.
         week: The week, such as `2026-W46`.
-        made_at: The time now.
-        scheduled_at: The time for which the schedule started this run; None if a person did.
-        zone: The time zone that decides which notifications came out of hours.
+        made_at: The present time.
+        scheduled_at: The time for which the schedule started this run; None if a person started it.
+        zone: The time zone that decides which notifications were out of hours.
         organization: The organization to sum up, or None.
 
     Returns:
@@ -147,7 +148,7 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
 def write_backtest_incidents(
     tables: Tables, requested_days: Days, nightly_run_result: NightlyRunResult, made_at: datetime
 ) -> None:
-    """Write what `mendq backtest` reads: the summaries of the weeks, and incidents.json.
+    """Write the files that `mendq backtest` reads: the summaries of the weeks, and incidents.json.
 
     incidents.json has the incidents of the written days, each with the first calls that were enough
     evidence for heal. Incidents that Mendq or its operators caused are left out. The summaries have
@@ -157,7 +158,7 @@ def write_backtest_incidents(
         tables: The tables of the backtest.
         requested_days: The days of the backtest.
         nightly_run_result: The result of its nightly run, with evidence.
-        made_at: The time now.
+        made_at: The present time.
     """
     weeks = sorted({name_of_week(day) for day in requested_days})
     for week in weeks:
@@ -237,8 +238,8 @@ def summarize_organization(
 
     Args:
         days: The week.
-        tables: The hub's own tables. Tables of members are copied to their storage for a while.
-        members: The members that have tables, or had in the weeks before.
+        tables: The hub's own tables. Tables of members are temporarily copied to their storage.
+        members: The members that have tables of this week or of the weeks before.
         organization: The members' tables. Its expected accounts are reported as silent if they are
             not among the members.
     """
@@ -272,7 +273,7 @@ def _sum_member_tables(
     """Sum up the tables of the members.
 
     Returns:
-        The members, without the tables that must not be unpacked; the sums; and the paths of the
+        The members without the tables that must not be unpacked, the sums, and the paths of the
         tables that Spark could not read.
     """
     if organization.has_one_trail:
@@ -307,7 +308,7 @@ def _list_missing_members(
 
 
 def _sum_members(rows: Sequence[Row]) -> dict[str, int]:
-    """Return the sums over all members, and how many of them are silent or late."""
+    """Return the sums over all members, and the numbers of silent and late members."""
     totals = {"accounts": len({row["account"] for row in rows})}
     for state in (SILENT_STATE, LATE_STATE):
         totals[state] = sum(row["state"] == state for row in rows)
@@ -321,8 +322,8 @@ def _list_unread_files(
 ) -> list[dict[str, str]]:
     """Return at most MAXIMUM_UNREAD_FILES tables that were not read, sorted by path.
 
-    Each has the fields `file` and `reason`. If there are more, the first tables of each account are
-    listed before the others, so that no account can hide another's.
+    Each has the fields `file` and `reason`. If there are more, the first tables of each account
+    come first, so that no account can hide the tables of another.
     """
     reason_by_path: dict[str, str] = {}
     for member in members:
@@ -346,7 +347,7 @@ def _make_member_row(
 
     Args:
         member: The member.
-        member_sums: Its sums; empty if none of its tables was read.
+        member_sums: The member's sums; empty if none of its tables was read.
         days: The week.
         unreadable_paths: The paths that Spark could not read.
     """
@@ -369,9 +370,9 @@ def _make_member_row(
 def _rank_member(row: Row) -> tuple[bool, int, int, bool, int, str, str]:
     """Return a sorting key for members.
 
-    Members with the most incidents that wait for a person come first. Among equals, those with the
-    most urgent incidents come first if any incident waits, then those whose tables are missing or
-    faulty, then those with the most incidents.
+    Members with the most incidents that wait for a person come first. Among members with equal
+    numbers, the order is: most urgent incidents (if any incident waits), missing or faulty tables,
+    most incidents.
     """
     has_problem = row["state"] != REPORTED_STATE or row["rows_left_out"] or row["files_unreadable"]
     urgent_count = row["urgent"] if row["waiting"] else 0
@@ -422,9 +423,9 @@ def _read_account_alias(root: Storage, account: str, region: str) -> str:
 def to_json_bytes(document: Mapping[str, Any]) -> bytes:
     """Return a document as JSON in UTF-8.
 
-    Characters outside ASCII are not escaped, because names that other accounts choose could then be
+    Non-ASCII characters are not escaped, because names that other accounts choose could then become
     three times as long. Only a lone surrogate, which UTF-8 cannot encode, is escaped. NaN and
-    infinity become null.
+    Infinity become null.
     """
     finite_document = replace_nan(document)
     json_text = json.dumps(finite_document, indent=1, ensure_ascii=False, allow_nan=False)
