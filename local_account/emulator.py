@@ -46,6 +46,7 @@ from local_account.permissions import (
 )
 from local_account.sqs import encryption, errors, messages, queues
 from local_account.sqs.counting import MINUTE_SECONDS, QueueCounter
+from local_account.sqs.move_tasks import MoveTasks
 
 IS_AUTH_ENFORCED: bool = ministack.app.AUTH
 CREATED_ATTRIBUTE, MODIFIED_ATTRIBUTE = "CreatedTimestamp", "LastModifiedTimestamp"
@@ -108,6 +109,7 @@ class Emulator:
         messages.install()
         queues.install()
         self._queue_counter.install()
+        MoveTasks(self._queue_counter.count_move).install()
         self._error_switch.install()  # after all other hooks on SQS
         cloudwatch.install(self._queue_counter)
         events.install()

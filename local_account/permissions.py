@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs
 
 import ministack.app
@@ -52,6 +52,9 @@ MAXIMUM_FILE_BYTES = 512 * 1024**2  # for S3 objects and Lambda zips
 _ROLE_SESSION_ARN = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*")
 # An equality in a KeyConditionExpression: the attribute's name or alias, and the placeholder.
 _EQUALITY = re.compile(r"(#?[\w.-]+)\s*=\s*(:\w+)")
+# A root user has no policies of its own, and is allowed everything that no other policy denies.
+_ANY_CALL = {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+_ROOT_POLICIES = [iam_evaluator.parse_policy_document(_ANY_CALL)]
 _CALLER_ACCOUNT_VARIABLE = "${aws:PrincipalAccount}"
 CallFailure = tuple[str, str]  # code and message
 BODY_TOO_LONG_FAILURE: CallFailure = (
@@ -425,6 +428,50 @@ def find_action_refusal(role_arn: str, action: str, resource_arn: str) -> str | 
     if iam_evaluator.evaluate(call_context, policies).decision == "Allow":
         return None
     return f"{session_arn} is not authorized to perform: {action} on resource: {resource_arn}"
+
+
+class ResourceCall(NamedTuple):
+    """A call about one resource.
+
+    Attributes:
+        action: IAM action.
+        resource_arn: ARN of the resource.
+        resource_policy: The resource's own policy; empty if it has none.
+        is_policy_required: True if the resource's policy must allow the call too, as for KMS keys.
+            A root user then needs it as well.
+        condition_keys: Values of the service's condition keys; the keys are in lower case.
+    """
+
+    action: str
+    resource_arn: str
+    resource_policy: str
+    is_policy_required: bool = False
+    condition_keys: Mapping[str, Any] = {}
+
+
+def is_allowed(principal: Any, call: ResourceCall) -> bool:
+    """Return True if a principal may make a call. With AUTH=false it always may.
+
+    `principal` is MiniStack's principal. A credential error is allowed nothing.
+    """
+    if not ministack.app.AUTH:
+        return True
+    if isinstance(principal, iam_evaluator.AuthError):
+        return False
+    context = make_call_context(principal.arn, principal.type, call.action, call.resource_arn)
+    context.principal_account = principal.account
+    context.principal_keys = principal.keys
+    context.service_context = dict(call.condition_keys)
+    policies = _ROOT_POLICIES if principal.policies is None else principal.policies
+    evaluation = iam_evaluator.combine_resource_policy(
+        iam_evaluator.evaluate(context, policies, *principal.limits),
+        context,
+        call.resource_policy,
+        call.resource_arn.split(":")[4],
+        required=call.is_policy_required,
+        limits=principal.limits,
+    )
+    return bool(evaluation.decision == "Allow")
 
 
 def make_call_context(principal: str, principal_type: str, action: str, resource_arn: str) -> Any:

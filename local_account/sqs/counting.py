@@ -132,6 +132,11 @@ class QueueCounter:
             if receipt_handles:
                 self._add_to_metric(sqs._get_q(queue_url), DELETED_METRIC, len(receipt_handles))
 
+    def count_move(self, dlq: Queue) -> None:
+        """Count that a move task received a message from a DLQ and deleted it."""
+        self._add_to_metric(dlq, RECEIVED_METRIC, 1)
+        self._add_to_metric(dlq, DELETED_METRIC, 1)
+
     def measure(self, minute_start: float | None = None) -> None:
         """Store the state of every queue now, and 0 for each counter without a value in the minute.
 

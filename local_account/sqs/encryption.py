@@ -38,14 +38,17 @@ from ministack.core.responses import get_account_id, request_scope
 from ministack.services import iam, kms, s3, sns, sqs
 
 from local_account.hooks import replace_functions
-from local_account.permissions import find_account_of_access_key, make_call_context
+from local_account.permissions import (
+    ResourceCall,
+    find_account_of_access_key,
+    is_allowed,
+    make_call_context,
+)
 
 Queue = dict[str, Any]
 Message = dict[str, Any]
 KeyRecord = Mapping[str, Any]
 AWS_MANAGED_KEY = "alias/aws/sqs"
-ANY_CALL = {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
-ROOT_POLICIES = [iam_evaluator.parse_policy_document(ANY_CALL)]
 DECRYPT_ACTION = "kms:Decrypt"
 SEND_ACTIONS = ("kms:GenerateDataKey", DECRYPT_ACTION)
 RECEIVE_ACTIONS = (DECRYPT_ACTION,)
@@ -119,7 +122,7 @@ def install() -> None:
     def send(original_function: Any, parameters: Mapping[str, Any], url: str) -> Any:
         queue = sqs._get_q(parameters.get("QueueUrl") or url, "sqs:SendMessage")
         key_use = KeyUse(_find_key_arn(queue), SEND_ACTIONS, _get_queue_arn(queue))
-        _raise_refusal(find_refusal(key_use, _find_caller()))
+        _raise_refusal(find_refusal(key_use, find_caller()))
         response = original_function(parameters, url)
         _mark_new_messages(queue)
         return response
@@ -229,6 +232,26 @@ def _has_aws_managed_key(principal: Any, key_arn: str) -> bool:
     return match is not None and getattr(principal, "account", "") == match[2]
 
 
+def find_move_refusal(
+    message: Message, dlq: Queue, destination: Queue, principal: Any
+) -> KeyRefusal | None:
+    """Return why a principal cannot move a message of a DLQ to another queue, or None.
+
+    It needs the message's key and the key of the destination.
+    """
+    _mark_new_messages(dlq)
+    receive_use = KeyUse(message[_KEY_ARN_MARK], RECEIVE_ACTIONS, _get_queue_arn(dlq))
+    send_use = KeyUse(_find_key_arn(destination), SEND_ACTIONS, _get_queue_arn(destination))
+    return find_refusal(receive_use, principal) or find_refusal(send_use, principal)
+
+
+def append_message(queue: Queue, message: Message) -> None:
+    """Append a new message to a queue, with the queue's key."""
+    _mark_new_messages(queue)
+    queue["messages"].append(message)
+    _mark_new_messages(queue)
+
+
 def _find_state_refusal(record: KeyRecord) -> KeyRefusal | None:
     """Return why a key that exists and is granted cannot be used, or None."""
     if record["KeySpec"] != "SYMMETRIC_DEFAULT":
@@ -253,8 +276,6 @@ def _is_granted(key_use: KeyUse, record: KeyRecord, action: str, principal: Any)
     """
     if not ministack.app.AUTH:
         return True
-    if isinstance(principal, iam_evaluator.AuthError):
-        return False
     if isinstance(principal, ServicePrincipal):
         # An account that the policy names admits no service, so the call has no account.
         context = make_call_context("*", "Service", action, record["Arn"])
@@ -268,21 +289,15 @@ def _is_granted(key_use: KeyUse, record: KeyRecord, action: str, principal: Any)
             record["Policy"], context, service=principal.arn
         )
         return bool(evaluation.decision == "Allow")
-    context = make_call_context(principal.arn, principal.type, action, record["Arn"])
-    context.principal_account = principal.account
-    context.principal_keys = principal.keys
-    context.service_context = _make_key_context(key_use, record, principal.account)
-    # A root user has no policies of its own. The key's policy binds it too.
-    policies = ROOT_POLICIES if principal.policies is None else principal.policies
-    evaluation = iam_evaluator.combine_resource_policy(
-        iam_evaluator.evaluate(context, policies, *principal.limits),
-        context,
+    condition_keys = _make_key_context(key_use, record, getattr(principal, "account", ""))
+    call = ResourceCall(
+        action,
+        record["Arn"],
         record["Policy"],
-        record["Arn"].split(":")[4],
-        required=True,
-        limits=principal.limits,
+        is_policy_required=True,
+        condition_keys=condition_keys,
     )
-    return bool(evaluation.decision == "Allow")
+    return is_allowed(principal, call)
 
 
 def _make_key_context(key_use: KeyUse, record: KeyRecord, caller_account: str) -> dict[str, Any]:
@@ -305,8 +320,11 @@ def _make_key_context(key_use: KeyUse, record: KeyRecord, caller_account: str) -
     }
 
 
-def _find_caller() -> Any:
-    """Return MiniStack's principal of the call, or the role of the mapping that polls."""
+def find_caller() -> Any:
+    """Return MiniStack's principal of the call, or the role of the mapping that polls.
+
+    If nobody signed the call, return an error that is allowed nothing.
+    """
     if role_arn := _poller_role_arn.get():
         return make_role(role_arn)
     access_key = _access_key.get()
@@ -329,7 +347,7 @@ def make_role(role_arn: str) -> Any:
 
 def _find_receive_refusal(queue: Queue, messages: Sequence[Message]) -> KeyRefusal | None:
     """Return why the first of these messages that cannot be decrypted is refused, or None."""
-    principal = _find_caller()
+    principal = find_caller()
     for key_arn in dict.fromkeys(message[_KEY_ARN_MARK] for message in messages):
         key_use = KeyUse(key_arn, RECEIVE_ACTIONS, _get_queue_arn(queue))
         if refusal := find_refusal(key_use, principal):

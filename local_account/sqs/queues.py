@@ -7,6 +7,7 @@ API reference documents for SetQueueAttributes and CreateQueue.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
@@ -104,9 +105,8 @@ def install() -> None:
 
 
 def _install_dlqs() -> None:
-    """Make MiniStack list DLQs' sources and move tasks, and move messages to DLQs, as SQS does."""
+    """Make MiniStack list DLQs' sources, and move messages to DLQs, as SQS does."""
     sqs._HANDLERS["ListDeadLetterSourceQueues"] = list_dead_letter_source_queues
-    sqs._HANDLERS["ListMessageMoveTasks"] = list_message_move_tasks
 
     @replace_functions(sqs, "_dlq_sweep")
     def move_to_dlq(original_function: Any, queue: Queue) -> None:
@@ -133,18 +133,28 @@ def _install_dlqs() -> None:
             dlq_length_before = len(dlq["messages"])
             with _hide_messages(queue, staying_ids):
                 original_function(queue)
-            _complete_moves(dlq, dlq["messages"][dlq_length_before:])
+            _complete_moves(queue, dlq, dlq["messages"][dlq_length_before:])
 
     @replace_functions(iam_actions, "extract_resource_arn")
     def extract_queue_arn(original_function: Any, service: str, *other_arguments: Any) -> Any:
         """Return the ARN of the resource that a call is about.
 
-        SQS's calls about message move tasks name the queue by its ARN, in SourceArn. MiniStack
-        itself finds the resource of all other calls.
+        SQS's calls about message move tasks name the queue by its ARN, in SourceArn or in the
+        task's handle. MiniStack itself finds the resource of all other calls.
         """
         _method, _path, _headers, body, *_ = other_arguments
         source_arn = iam_actions._param(body, {}, "SourceArn") if service == "sqs" else ""
+        if service == "sqs" and not source_arn:
+            source_arn = _read_source_arn(iam_actions._param(body, {}, "TaskHandle"))
         return source_arn or original_function(service, *other_arguments)
+
+
+def _read_source_arn(task_handle: object) -> str:
+    """Return the ARN of the DLQ in a move task's handle; empty if the handle is invalid."""
+    try:
+        return str(json.loads(base64.b64decode(str(task_handle or "")))["sourceArn"])
+    except (ValueError, LookupError, TypeError):
+        return ""
 
 
 def count_receives(message: Message) -> int:
@@ -152,9 +162,10 @@ def count_receives(message: Message) -> int:
     return int(message["receive_count"]) - int(message.get(RECEIVES_BEFORE_MARK, 0))
 
 
-def _complete_moves(dlq: Queue, moved_messages: list[Message]) -> None:
+def _complete_moves(source: Queue, dlq: Queue, moved_messages: list[Message]) -> None:
     """Give messages what SQS changes when it moves them to a DLQ."""
     for message in moved_messages:
+        message["sys"]["DeadLetterQueueSourceArn"] = source["attributes"]["QueueArn"]
         message[RECEIVES_BEFORE_MARK] = message["receive_count"]
         if dlq["is_fifo"]:
             dlq["fifo_seq"] += 1
@@ -178,7 +189,7 @@ def _divide_failing_messages(queue: Queue, max_receive_count: int) -> tuple[set[
         for message in queue["messages"]
         if message.get("receive_count", 0) >= max_receive_count
     ]
-    locked_group_ids = _find_locked_group_ids(queue) if failing_messages else set()
+    locked_group_ids = find_locked_group_ids(queue) if failing_messages else set()
     staying_ids = {
         message["id"]
         for message in failing_messages
@@ -188,7 +199,7 @@ def _divide_failing_messages(queue: Queue, max_receive_count: int) -> tuple[set[
     return {message["id"] for message in failing_messages} - staying_ids, staying_ids
 
 
-def _find_locked_group_ids(queue: Queue) -> set[str]:
+def find_locked_group_ids(queue: Queue) -> set[str]:
     """Return the message groups of a FIFO queue that have a message in flight."""
     now = time.time()
     return {
@@ -349,16 +360,3 @@ def list_dead_letter_source_queues(parameters: Parameters, url: str) -> dict[str
         if read_dlq_arn(queue["attributes"].get("RedrivePolicy")) == dlq_arn
     ]
     return {"queueUrls": [sqs._externalize_url(source_url) for source_url in sorted(source_urls)]}
-
-
-def list_message_move_tasks(parameters: Parameters, _url: str) -> dict[str, Any]:
-    """Return the response to ListMessageMoveTasks: no task, because none can be started here.
-
-    Raises SQS's error ResourceNotFoundException if the source queue does not exist.
-    """
-    queue = sqs._queue_by_arn(str(parameters.get("SourceArn") or ""))
-    if queue is None:  # (recorded)
-        message = "The resource that you specified for the SourceArn parameter doesn't exist."
-        raise sqs._Err("ResourceNotFoundException", message, 404)
-    sqs._get_q(queue["url"], "sqs:ListMessageMoveTasks")
-    return {"Results": []}
