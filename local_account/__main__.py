@@ -17,7 +17,7 @@ def run() -> NoReturn:
 
     try:
         exit_code = main()
-    except Exception:  # noqa: BLE001  a fault of ours, to be seen whole
+    except Exception:  # noqa: BLE001  a bug of the account: print all of it
         traceback.print_exc()
         exit_code = 1
     sys.stdout.flush()

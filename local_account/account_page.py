@@ -1,4 +1,4 @@
-"""HTTP pages with which a client reads and changes the local account itself.
+"""Answer the HTTP pages with which a client reads and changes the local account itself.
 
 Each page is a path below /_mendq/ and a function. GET shows the current state, if the page has one;
 PUT or POST with a JSON body changes it or starts an action. Requests are signed like calls to AWS.

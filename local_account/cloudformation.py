@@ -25,8 +25,8 @@ TRAIL_TYPE = "AWS::CloudTrail::Trail"
 def install(report_accepted: ReportAccepted) -> None:
     """Make MiniStack's CloudFormation deploy trails, and accept resources that MiniStack lacks.
 
-    Call this once per process. `report_accepted` is called with words for what is accepted and does
-    nothing: each resource type when it is first deployed, and each alarm on metric math.
+    Call this once per process. `report_accepted` is called with a text for each accepted resource
+    that does nothing: once for each resource type, and for each alarm on metric math.
     """
     provisioners._RESOURCE_HANDLERS[TRAIL_TYPE] = {
         "create": _create_trail,

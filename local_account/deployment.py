@@ -89,7 +89,7 @@ class Synthesis:
         if (stored_assembly / "manifest.json").is_file():
             relative_path = f"build/{ASSEMBLIES_FOLDER.name}/{stored_assembly.name}"
             print_progress(f"the stack as synthesized before: {relative_path}")
-            # Mark it as recently used. A folder that cannot be written is used all the same.
+            # Mark it as recently used. If the folder cannot be written, use it without the mark.
             with contextlib.suppress(OSError):
                 stored_assembly.touch()
             return stored_assembly

@@ -53,9 +53,9 @@ CREATED_ATTRIBUTE, MODIFIED_ATTRIBUTE = "CreatedTimestamp", "LastModifiedTimesta
 
 
 class MakeOlderRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Request to make a queue's past older: everything in it then happened `minutes` earlier.
+    """Request to move a queue's past back in time, as if everything happened `minutes` earlier.
 
-    Minutes are whole numbers, because a metric has one value per minute. If `of` is `last_change`,
+    `minutes` is an integer, because a metric has one value per minute. If `of` is `last_change`,
     only the queue's last change and the events since then are moved.
     """
 
@@ -90,9 +90,8 @@ class Emulator:
     def install(self, accepted_types: list[str]) -> None:
         """Replace functions of MiniStack, and add the services that MiniStack lacks.
 
-        If CloudFormation accepts a resource and ignores it, a text is added to `accepted_types`.
-        For a type that MiniStack lacks, the text is the type; it is added once. For an alarm on
-        metric math, it says so; it is added for each such alarm.
+        If CloudFormation accepts a resource and ignores it, add a text to `accepted_types`: once
+        the resource type, if MiniStack lacks the type, and a text for each alarm on metric math.
         """
         issue_root_credentials(self._endpoint_url)
         install_organization()
@@ -125,8 +124,9 @@ class Emulator:
         """Return the ASGI application that answers all HTTP calls to the account.
 
         The application refuses calls that are not signed correctly, and answers the account's own
-        pages (`/_mendq/...`) itself. MiniStack answers all other calls. Calls to SQS are recorded
-        as CloudTrail does. `describe_account` returns the content of the page `account`.
+        pages (`/_mendq/...`) itself. MiniStack answers all other calls. `CloudTrailRecorder`
+        records calls as CloudTrail does. `describe_account` returns the content of the page
+        `account`.
         """
         account_page = AccountPage(
             CloudTrailRecorder(ministack.app.app, self.delivery, self._event_history),
@@ -143,13 +143,13 @@ class Emulator:
         return SignedCalls(account_page, urlsplit(self._endpoint_url).netloc)
 
     def put_back(self, body: object) -> Mapping[str, Any]:
-        """Make a queue's past older: answer the page `earlier`.
+        """Move a queue's past back in time, and return the response of the page `earlier`.
 
-        The queue's metrics, messages, creation, last change and events in CloudTrail's event
-        history then happened `minutes` minutes earlier, and so did the creation of the queues whose
-        DLQ it is. With `"of": "last_change"`, only the last
-        change and the events since then are moved; the last change stays after the creation.
-        Records that are already in a trail's bucket keep their times.
+        The times of the queue's metrics, messages, creation, last change and events in CloudTrail's
+        event history become `minutes` minutes earlier. If it is a DLQ, sources that were created
+        later than that get its creation time. With `"of": "last_change"`, only the last change and
+        the events since then are moved, and the last change must stay after the creation. Records
+        that are already in a trail's bucket keep their times.
 
         Args:
             body: The request, {"queue_arn": .., "minutes": ..}; see `MakeOlderRequest`.

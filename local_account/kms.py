@@ -1,8 +1,8 @@
-"""KMS keys: refuse keys and key policies that KMS refuses and MiniStack accepts.
+"""Refuse KMS keys and key policies that KMS refuses and MiniStack accepts.
 
-A key policy must let the caller change it later, unless the call bypasses this check. The roles
-and users of this account that it names must exist. Tags for a new key need kms:TagResource, except
-in a deployment by CloudFormation. With AUTH=false, only the policy's JSON is checked.
+A key policy must let the caller change it later, unless the call bypasses this check. If it names
+roles or users of this account, these must exist. Tags for a new key need kms:TagResource, except in
+a deployment by CloudFormation. With AUTH=false, only the policy's JSON is checked.
 https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html
 """
 
@@ -25,8 +25,8 @@ from local_account.permissions import make_call_context
 MALFORMED_POLICY_ERROR = "MalformedPolicyDocumentException"
 LOCKOUT_MESSAGE = "The new key policy will not allow you to update the key policy in the future."
 INVALID_PRINCIPAL_MESSAGE = "Policy contains a statement with one or more invalid principals."
-# True while CloudFormation creates or changes a key. It uses its execution role, which
-# `cdk bootstrap` gives every permission, and not the permissions of the caller who deploys.
+# True while CloudFormation creates or changes a key. CloudFormation then uses its execution role,
+# which has every permission after `cdk bootstrap`, and not the permissions of its caller.
 # https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
 _IS_CLOUDFORMATION_CALL = ContextVar("_IS_CLOUDFORMATION_CALL", default=False)
 

@@ -58,8 +58,8 @@ _SIGNAL_MASKS = re.compile(r"^Sig(?:Cgt|Ign):\s*([0-9a-f]+)$", re.MULTILINE)
 _MAKE_STATUS_PATTERN = re.compile(r"^Name:\s*g?make$", re.MULTILINE)
 # The process ends with os._exit, which does not wait for these threads.
 _THREAD_POOL = ThreadPoolExecutor(thread_name_prefix="account")
-# Sentences about what the account accepts and does not do. They follow the resource types of the
-# template that are accepted and do nothing.
+# Sentences about things that the account accepts and does not do. They are listed after the
+# resource types that the account accepts and ignores.
 NOT_EMULATED_SENTENCES = (
     Path(__file__).with_name("not_emulated.txt").read_text("utf-8").splitlines()
 )

@@ -23,8 +23,8 @@ from local_account.account_page import PAGE_PREFIX, ScheduleNotFired, SwitchRefu
 from local_account.emulator_environment import end_process_group
 from local_account.where import REGION, REPOSITORY, make_client, read_credentials
 
-# Only ends a start that hangs. Beside two busy processes, synthesizing and deploying the stack took
-# more than 180 s on two cores that other work used too.
+# Long, because it must only end a start that hangs. On two busy cores, synthesizing and deploying
+# the stack took more than 180 s.
 START_TIMEOUT_SECONDS = 600
 STOP_TIMEOUT_SECONDS = 15
 READY_PREFIX = "ready "
@@ -129,7 +129,7 @@ class LocalAccount:
         self._call_page("sqs-errors", {"errors": list(errors)})
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
-        """Make a queue's past older: its metrics, messages and changes happened `minutes` earlier.
+        """Move the times of a queue's metrics, messages and changes back by `minutes`.
 
         With `of="last_change"`, only the queue's last change and the events since then are moved.
         Raises SwitchRefused if the queue does not exist or cannot be moved. `Emulator.put_back` has

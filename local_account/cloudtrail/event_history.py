@@ -1,7 +1,7 @@
 """CloudTrail's event history: management events, stored even if no trail logs them.
 
-MiniStack's own event history records a call before its outcome is known, so it is replaced. AWS
-does not document which name of the queue an SQS event has under Resources. Here it is the ARN.
+This history replaces MiniStack's own, which records a call before its outcome is known. AWS does
+not document which name of the queue an SQS event has under Resources. Here it is the ARN.
 https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_LookupEvents.html
 """
 

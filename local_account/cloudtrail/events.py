@@ -58,11 +58,11 @@ def install() -> None:
     def add_condition_keys(
         original_function: Any, service: str, action: str, body: bytes, query_parameters: Event
     ) -> Any:
-        """Return a call's values by IAM condition key, with PutEvents' own keys.
+        """Return a call's values by IAM condition key, including the keys of PutEvents.
 
-        These are `events:source` and `events:detail-type`, which MiniStack itself lacks. If the
-        call has several entries, both have the values of the last entry. Mendq sends one entry in
-        each call.
+        MiniStack itself lacks the keys of PutEvents, `events:source` and `events:detail-type`. If
+        the call has several entries, both keys have the values of the last entry. Mendq sends one
+        entry in each call.
         """
         value_by_condition_key = original_function(service, action, body, query_parameters)
         if action == "events:PutEvents":

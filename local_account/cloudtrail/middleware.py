@@ -1,9 +1,9 @@
 """The ASGI layer that records calls and their answers, as CloudTrail does.
 
-It records the calls in SQS's JSON protocol, and changes of Lambda functions, event source mappings
-and KMS keys; these reach the event history only. Event source mappings poll inside MiniStack, so
-their calls do not pass this layer and are not recorded. AWS does not document whether CloudTrail
-records them.
+It records calls in SQS's JSON protocol, and changes of Lambda functions, event source mappings and
+KMS keys. Records of such changes reach only the event history. Event source mappings poll inside
+MiniStack, so their calls do not pass this layer and are not recorded. AWS does not document whether
+CloudTrail records them.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from local_account.cloudtrail.service_changes import Change, find_change, make_r
 from local_account.cloudtrail.trails import find_destinations
 from local_account.where import HOST
 
-# Calls come over the loopback interface without TLS. Policies can demand TLS by the condition key
-# aws:SecureTransport, so each call is marked as one that came over TLS.
+# Calls come over the loopback interface without TLS. Policies can demand TLS with the condition key
+# aws:SecureTransport, so each call gets a header that says that it came over TLS.
 _TLS_HEADER = (b"x-forwarded-proto", b"https")
 _REQUEST_ID_HEADER = "x-amzn-requestid"
 
 
 @dataclass(frozen=True)
 class CloudTrailRecorder:
-    """ASGI application that passes all calls to `emulator`, and records some of them."""
+    """ASGI application that passes all calls to `emulator`, and records those that it must."""
 
     emulator: AsgiApplication
     delivery: Delivery
@@ -87,13 +87,14 @@ class CloudTrailRecorder:
             await send(message)
 
     def _record_exchange(self, change: Change | None, exchange: HttpExchange) -> None:
-        """Record a call: management events in the event history, logged calls in their trails.
+        """Record a call, if a record can be made of it.
 
-        A call is left out if no record can be made of it.
+        Management events are added to the event history. Calls to SQS that a trail logs are queued
+        for delivery.
 
         Args:
             change: The change of a function, a mapping or a key; None for a call to SQS.
-            exchange: The call.
+            exchange: The call and its answer.
         """
         if change:
             if change_record := make_record_of_change(change, exchange):

@@ -1,13 +1,13 @@
 """CloudTrail records of changes of Lambda functions, event source mappings and KMS keys.
 
-LookupEvents returns them. Calls that only read, and calls that use a function or a key, have no
-record. The records do not reach the default bus and the trails here.
+LookupEvents returns these records. Calls that only read, and calls that use a function or a key,
+have no record. Here the records reach neither the default bus nor the trails.
 
-Lambda's event names have a date, such as UpdateFunctionConfiguration20150331v2; its page below
-lists them. Environment variables and code are left out. A record of Lambda names no resources, yet
-LookupEvents finds it by the function's name (seen in public reports); here this is the name or ARN
-as the caller wrote it. AWS does not document under which resource LookupEvents has the changes of
-a mapping: here under the function that the call names, if it names one.
+Lambda's event names have a date, such as UpdateFunctionConfiguration20150331v2; Lambda's page below
+lists them. Environment variables and code are left out. A record of Lambda names no resources, but
+LookupEvents finds it by the function's name (seen in public reports). Here it is the name or ARN
+that the caller used. AWS does not document the resource by which LookupEvents finds the changes of
+a mapping. Here it is the function that the call names, if it names one.
 
 https://docs.aws.amazon.com/lambda/latest/dg/logging-using-cloudtrail.html
 https://docs.aws.amazon.com/kms/latest/developerguide/logging-using-cloudtrail.html
@@ -71,9 +71,9 @@ class Change(NamedTuple):
     """A call that changes a function, a mapping or a key.
 
     Attributes:
-        event_source: The service, as CloudTrail names it.
+        event_source: CloudTrail's name of the service.
         event_name: The event's name.
-        path_parameters: Parameters in the call's path.
+        path_parameters: The parameters in the call's path.
     """
 
     event_source: str
@@ -82,13 +82,13 @@ class Change(NamedTuple):
 
 
 def find_change(service: str, method: str, path: str, headers: Mapping[str, str]) -> Change | None:
-    """Return the change that an HTTP call makes, or None if it makes none.
+    """Return the change that an HTTP call requests, or None if it requests no recorded change.
 
     Args:
         service: The service that the call's signature names.
-        method: HTTP method.
-        path: HTTP path, as it was sent.
-        headers: HTTP headers; their names are in lower case.
+        method: The HTTP method.
+        path: The HTTP path, as it was sent.
+        headers: The HTTP headers, with names in lower case.
     """
     if service == "kms":
         action = headers.get("x-amz-target", "").removeprefix(KMS_TARGET_PREFIX)
@@ -101,7 +101,10 @@ def find_change(service: str, method: str, path: str, headers: Mapping[str, str]
 
 
 def make_record_of_change(change: Change, exchange: HttpExchange) -> Record | None:
-    """Return the record of a change, or None if the call has no credential or no JSON object."""
+    """Return the record of a change.
+
+    None if the call has no credential, or if its body is not empty and not a JSON object.
+    """
     parameters = parse_object(exchange.body or b"{}")
     if parameters is None:
         return None

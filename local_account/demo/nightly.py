@@ -136,7 +136,7 @@ class NightlyRuns:
         return schedule_name
 
     def _list_run_ids(self, run_states: tuple[str, ...] = ()) -> set[str]:
-        """Return the ids of the runs in these states; of all runs if `states` is empty."""
+        """Return the ids of the runs in these states, or of all runs if `run_states` is empty."""
         response = self.emr.list_job_runs(
             applicationId=self.application_id, states=list(run_states)
         )

@@ -330,7 +330,7 @@ def draw_week_notification(text: str) -> Iterator[RenderableType]:
     yield Text("the week's verdict, as its readers get it", style="bold")
     for line in text.splitlines():
         if line.startswith(("The page:", "To read it:")):
-            yield Text(f"  {line}", no_wrap=True)  # it is there to be copied
+            yield Text(f"  {line}", no_wrap=True)  # so that people can copy it
         else:
             yield _indent(line)
     yield Text("")

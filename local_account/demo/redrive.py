@@ -75,8 +75,8 @@ def make_orders(
     )
 
 
-# Orders that are sent at once, a multiple of a batch, and seconds from one such time to the next. A
-# consumer's late extensions count once a minute, and three of them open a case.
+# The number of orders that are sent together (full batches), and the seconds until the next ones
+# are sent. A consumer's late extensions count once a minute, and three of them open a case.
 ORDERS_PER_MINUTE = 70
 SECONDS_BETWEEN_ORDERS = 65
 ORDERS = make_orders(200, "order", has_poison_orders=True)

@@ -98,8 +98,9 @@ def _run_stories(stories: Mapping[str, Story], port: int, console: Console) -> i
     return 0 if have_all_claims_held else 1
 
 
-# Lines of the account that the demo does not show at once: differences from AWS come at the end,
-# errors come with the exception, and the rest is for an account that stays.
+# The beginnings of account lines that the demo does not print at once. Differences from AWS are
+# printed at the end, and errors with the exception. The others are useful only for an account that
+# keeps running.
 _HIDDEN_LINE_PREFIXES = ("not emulated", "floor lowered", REFUSAL_PREFIX, "ready ", "export ")
 
 

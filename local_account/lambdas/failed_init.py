@@ -1,13 +1,17 @@
-"""Functions whose process cannot start: Lambda's error and log lines of a failed init phase.
+"""Report a failed init phase as Lambda does, if a function's process cannot start.
 
-If a function's module cannot be imported, or has no handler, Lambda says why: in the answer, in the
-log as an `[ERROR]` line, and in an INIT_REPORT line with `Status: error`. MiniStack's log had
-only START, END and REPORT. Errors and messages are those of Lambda's Python runtime, of which AWS
-publishes the code (awslambdaric); the lines in the log were seen in public reports.
+If a function's module cannot be imported, or has no handler, Lambda gives the reason in the
+response, in the log as an `[ERROR]` line, and in an INIT_REPORT line with `Status: error`.
+MiniStack's own log has only START, END and REPORT. The errors and messages here are those of
+Lambda's Python runtime, whose code AWS publishes (awslambdaric). The lines in the log were seen in
+public reports.
 
-Three differences are left. Lambda starts the process a second time before the run fails, with a
-second error and an INIT_REPORT of `Phase: invoke`; here it starts once. What the module printed
-before it failed is lost. Each line is a log event of its own.
+Three differences from Lambda are left:
+
+- Lambda starts the process a second time before the run fails, with a second error and an
+  INIT_REPORT of `Phase: invoke`. Here it starts once.
+- The output of the module before it failed is lost.
+- Each line is a separate log event.
 
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 https://github.com/aws/aws-lambda-python-runtime-interface-client
@@ -26,14 +30,14 @@ from ministack.services import lambda_svc
 
 from local_account.hooks import replace_functions
 
-UNKNOWN_TYPE = "Runtime.Unknown"  # INIT_REPORT's type of all errors without a type of Lambda's
+UNKNOWN_TYPE = "Runtime.Unknown"  # INIT_REPORT's type for errors that are not Lambda's own
 EXIT_TYPE = "Runtime.ExitError"
 EXIT_MESSAGE = "Runtime exited without providing a reason"
 INIT_FAILURE_PREFIX = "Worker init failed: "
 EXIT_PREFIX = "Worker process exited immediately."
 LAMBDA_TYPE_PATTERN = re.compile(r"(Runtime|Function)\.[A-Z][a-zA-Z]+")
-# MiniStack's worker tells the text of the error alone. The new lines tell its type and place too,
-# with the folder that has a function's code on AWS.
+# MiniStack's worker reports only the text of the error. The new lines also report its type and the
+# calls that led to it, with the folder of the function's code on AWS.
 WORKER_LINE = '_real_stdout.write(json.dumps({"status": "error", "error": str(e)}) + "\\n")'
 NEW_WORKER_LINES = """_stack = [
             [_frame.filename.replace(code_dir, "/var/task"), _frame.lineno, _frame.name]
@@ -49,7 +53,7 @@ NEW_WORKER_LINES = """_stack = [
 
 
 class WorkerError(msgspec.Struct, frozen=True):
-    """Why a worker could not import a function's module, or did not find the handler in it."""
+    """The reason why a worker could not import a function's module, or did not find its handler."""
 
     type: str
     message: str
@@ -60,7 +64,7 @@ class WorkerError(msgspec.Struct, frozen=True):
 
 
 class InitError(msgspec.Struct, frozen=True):
-    """Why the init phase failed, as Lambda says it."""
+    """The reason why the init phase failed, as Lambda reports it."""
 
     type: str
     message: str
@@ -68,7 +72,7 @@ class InitError(msgspec.Struct, frozen=True):
 
     @property
     def report_type(self) -> str:
-        """The type in the lines INIT_REPORT and REPORT."""
+        """The error type in the lines INIT_REPORT and REPORT."""
         return self.type if LAMBDA_TYPE_PATTERN.fullmatch(self.type) else UNKNOWN_TYPE
 
 
@@ -99,7 +103,7 @@ def install() -> None:
             "requestId": request_id,
             "stackTrace": error.stack_trace,
         }
-        # With this source, MiniStack adds no lines of its own.
+        # With this source, MiniStack adds no log lines.
         return {"body": body, "error": True, "log": "\n".join(lines), "log_source": "rie"}
 
 
@@ -110,14 +114,14 @@ def make_log_lines(
     duration_ms: float,
     memory_mb: int,
 ) -> list[str]:
-    """Return the log of a run that failed in its init phase.
+    """Return the log lines of a run that failed in its init phase.
 
     Args:
-        error: Why it failed.
+        error: The reason why it failed.
         configuration: The function's configuration.
-        request_id: Id of the run.
-        duration_ms: Duration of the start, in milliseconds.
-        memory_mb: Largest memory used, in megabytes.
+        request_id: The id of the run.
+        duration_ms: The duration of the init phase, in milliseconds.
+        memory_mb: The most memory that the function used, in megabytes.
     """
     status = f"Status: error\tError Type: {error.report_type}"
     report = [
@@ -140,7 +144,7 @@ def make_log_lines(
 
 
 def _find_init_error(configuration: Mapping[str, Any], result: Any) -> InitError | None:
-    """Return why the init of a run failed; None if the process started."""
+    """Return the reason why the init phase of a run failed; None if the process started."""
     body = result.get("body")
     message = body.get("errorMessage") if isinstance(body, dict) and result.get("error") else None
     if not isinstance(message, str) or body.get("errorType") != "RuntimeError":
@@ -153,15 +157,15 @@ def _find_init_error(configuration: Mapping[str, Any], result: Any) -> InitError
     try:
         worker_error = msgspec.json.decode(reason, type=WorkerError)
     except msgspec.DecodeError:
-        return InitError(UNKNOWN_TYPE, reason, [])  # of a runtime other than Python
+        return InitError(UNKNOWN_TYPE, reason, [])  # from a runtime other than Python
     return make_init_error(worker_error, str(configuration.get("Handler", "")))
 
 
 def make_init_error(error: WorkerError, handler: str) -> InitError:
-    """Return the error that Lambda's Python runtime reports for the error of a worker.
+    """Return the error that Lambda's Python runtime would report for a worker's error.
 
     Args:
-        error: The error of the worker.
+        error: The worker's error.
         handler: The function's handler, such as `index.handler`.
     """
     module, _, function_name = handler.rpartition(".")

@@ -1,14 +1,16 @@
-"""What Lambda refuses of an SQS queue's event source mapping, and its provisioned mode.
+"""Refuse SQS event source mappings that Lambda refuses, and store their provisioned mode.
 
-MiniStack checks MaximumConcurrency alone, and does not keep ProvisionedPollerConfig. Here both are
-checked when a mapping is created or updated, together with batch size, batching window, the two
-timeouts and the rights of the function's role. The rules come from AWS's pages, not from Mendq, so
-that a mistake of Mendq's shows. The error codes and texts were not seen on AWS, apart from those
-about the timeouts and the right to receive, which are in public reports. AWS does not document
-whether an update checks the rights; here it does not.
+MiniStack checks only MaximumConcurrency, and does not store ProvisionedPollerConfig. This module
+checks both when a mapping is created or updated, and also the batch size, the batching window and
+the two timeouts. When a mapping is created, it checks the permissions of the function's role too.
+AWS does not document whether an update checks these permissions; here it does not.
 
-A mapping in provisioned mode polls here like any other. AWS's pages do not exclude FIFO queues from
-provisioned mode, so a mapping of a FIFO queue takes it too.
+The rules come from AWS's pages, not from Mendq's code. So a mistake in Mendq's settings fails here
+too. The error codes and texts were not seen on AWS, except those about the timeouts and the
+permission to receive, which are in public reports.
+
+A mapping in provisioned mode polls here like any other mapping. AWS's pages do not exclude FIFO
+queues from provisioned mode, so it is accepted for them too.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
@@ -33,7 +35,7 @@ MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
 FEWEST_POLLERS = 2
 POLLER_DEFAULTS = {"MinimumPollers": 2, "MaximumPollers": 200}
 MOST_POLLERS = {"MinimumPollers": 200, "MaximumPollers": 10_000}
-# The settings that are judged together. One that an update leaves out keeps its value.
+# The settings that are checked together. A setting that an update leaves out keeps its value.
 JUDGED_SETTINGS = (
     *("EventSourceArn", "FunctionName", "BatchSize", "MaximumBatchingWindowInSeconds"),
     *("ScalingConfig", POLLER_CONFIG),
@@ -43,11 +45,11 @@ Response = Any
 
 
 class MappingRefused(Exception):
-    """CloudFormation asked for a mapping that Lambda refuses."""
+    """Raised if CloudFormation creates or updates a mapping with settings that Lambda refuses."""
 
 
 def install() -> None:
-    """Make MiniStack refuse what Lambda refuses of SQS mappings. Call this once per process."""
+    """Make MiniStack refuse SQS mappings that Lambda refuses. Call this once per process."""
 
     @replace_functions(lambda_svc, "_create_esm")
     def create_mapping(original_function: Any, request: MappingSettings) -> Response:
@@ -90,7 +92,7 @@ def install() -> None:
 
 
 def list_refusals(settings: MappingSettings) -> Iterator[str]:
-    """Yield each reason for which Lambda refuses the settings of an SQS mapping."""
+    """Yield each reason why Lambda refuses the settings of an SQS mapping."""
     queue_arn = str(settings.get("EventSourceArn", ""))
     if ":sqs:" not in queue_arn:
         return
@@ -101,7 +103,7 @@ def list_refusals(settings: MappingSettings) -> Iterator[str]:
 
 
 def _list_creation_refusals(settings: MappingSettings) -> Iterator[str]:
-    """Yield each reason for which Lambda refuses to create an SQS mapping."""
+    """Yield each reason why Lambda refuses to create an SQS mapping."""
     yield from list_refusals(settings)
     queue_arn = str(settings.get("EventSourceArn", ""))
     function_name, qualifier = lambda_svc._resolve_name_and_qualifier(
@@ -176,14 +178,17 @@ def _list_timeout_refusals(settings: MappingSettings, queue_arn: str) -> Iterato
 
 
 def _merge_settings(mapping: MappingSettings, request: MappingSettings) -> dict[str, Any]:
-    """Return the settings of a mapping after an update."""
+    """Return the settings that a mapping would have after the update in `request`."""
     settings = {name: mapping[name] for name in JUDGED_SETTINGS if name in mapping}
     settings |= {name: request[name] for name in JUDGED_SETTINGS if name in request}
     return settings
 
 
 def _keep_pollers(mapping_id: str, settings: MappingSettings) -> None:
-    """Keep the pollers of a mapping, with Lambda's defaults. An empty value removes them."""
+    """Store a mapping's ProvisionedPollerConfig, with Lambda's defaults. Remove it if it is empty.
+
+    Do nothing if `settings` does not have it.
+    """
     mapping = lambda_svc._esms.get(mapping_id)
     if mapping is None or POLLER_CONFIG not in settings:
         return
@@ -198,7 +203,10 @@ def _keep_pollers(mapping_id: str, settings: MappingSettings) -> None:
 
 
 def _answer_with_pollers(response: Response, settings: MappingSettings) -> Response:
-    """Keep the pollers of the mapping in a successful answer, and return the answer with them."""
+    """Store the mapping's ProvisionedPollerConfig, and return the response with it.
+
+    If the call failed, only return the response.
+    """
     status, _, body = response
     if status >= 300:
         return response
@@ -208,6 +216,6 @@ def _answer_with_pollers(response: Response, settings: MappingSettings) -> Respo
 
 
 def _require_accepted(refusals: Iterator[str]) -> None:
-    """Raise MappingRefused if Lambda refuses a mapping that CloudFormation makes."""
+    """Raise MappingRefused with the first refusal, if there is one."""
     for refusal in refusals:
         raise MappingRefused(refusal)

@@ -1,8 +1,8 @@
-"""Find which operation of Lambda's API an HTTP call is, by the model of the API in botocore.
+"""Find the operation of Lambda's API that an HTTP call requests, with botocore's API model.
 
-MiniStack guesses the IAM action from parts of the path. It checks no permission for updating and
-deleting mappings, takes GetFunctionConcurrency and DeleteFunctionConcurrency for
-PutFunctionConcurrency, and aliases' changes for ListAliases.
+MiniStack guesses the IAM action from parts of the path, and makes mistakes. It checks no permission
+for updating and deleting mappings. It mistakes GetFunctionConcurrency and DeleteFunctionConcurrency
+for PutFunctionConcurrency, and changes of aliases for ListAliases.
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_awslambda.html
 """
 
@@ -51,7 +51,7 @@ def install() -> None:
 
 
 def find_call(method: str, path: str) -> LambdaCall | None:
-    """Return the operation that a method and a path call, or None if there is none."""
+    """Return the operation with this HTTP method and path, or None if there is none."""
     for route in _list_routes():
         match = route.path.fullmatch(path.rstrip("/"))
         if match and route.method == method:
@@ -62,7 +62,7 @@ def find_call(method: str, path: str) -> LambdaCall | None:
 
 @cache
 def _list_routes() -> tuple[_Route, ...]:
-    """Return the routes of all operations that method and path alone tell apart."""
+    """Return the routes of all operations except those that need a query parameter."""
     model = botocore.session.get_session().get_service_model("lambda")
     routes: list[_Route] = []
     for operation in model.operation_names:

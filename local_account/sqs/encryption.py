@@ -1,22 +1,26 @@
-"""Messages of queues with a KMS key: SQS refuses calls whose key is unusable or not granted.
+"""Refuse calls about messages if the KMS key cannot be used, or the caller may not use it.
 
 Nothing is encrypted here. The rules come from AWS's pages below:
 
-1. A message keeps the key that its queue had when the message came. It keeps that key if the queue
-   gets another key or none, and in a DLQ.
+1. A message keeps the key that its queue had when the message arrived, even if the queue gets
+   another key or none, or if the message moves to a DLQ.
 2. Sending needs kms:GenerateDataKey and kms:Decrypt on the queue's key. (SQS's document history of
    2024-07-24 says that senders no longer need kms:Decrypt; its page still asks for it.)
 3. Receiving needs kms:Decrypt on the key of each message.
-4. The caller needs these rights. For an event source mapping it is the function's role, for a
-   delivery by EventBridge, SNS or S3 it is the service, which only the key's own policy can admit.
-   The key `alias/aws/sqs` admits every principal of its account, and nothing else.
+4. The caller needs these permissions. For an event source mapping, the caller is the function's
+   role. For a delivery by EventBridge, SNS or S3, it is the service, which only the key's policy
+   can admit. The key `alias/aws/sqs` admits all principals of its account, and no others.
 
-Four things are assumed, because AWS does not document them. A receive that finds no message needs
-no key. A receive that would return one message with an unusable key fails as a whole. It changes no
-receive count. A refused key is refused at once, although SQS may use a data key for up to
-KmsDataKeyReusePeriodSeconds without asking KMS. Grants (CreateGrant) admit nobody here.
+Four things are assumed, because AWS does not document them:
 
-The error texts are KMS's own, without the KMS request id that SQS adds to them.
+- A receive that finds no message needs no key.
+- A receive that would return a message with an unusable key fails as a whole.
+- Such a failed receive changes no receive count.
+- If KMS refuses a key, calls fail at once, although SQS may use a data key for up to
+  KmsDataKeyReusePeriodSeconds without asking KMS.
+
+Grants (CreateGrant) have no effect here. The error texts are KMS's own, without the KMS request id
+that SQS adds.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-server-side-encryption.html
@@ -64,7 +68,7 @@ QUERY_CODE_BY_ERROR = {
 _KEY_ARN_MARK = "local_account_key"
 # Region, account, and the rest: key/ID or alias/NAME.
 _KEY_ARN = re.compile(r"arn:[^:]+:kms:([^:]+):(\d{12}):(.+)")
-# The access key that signed the call to SQS, and the role of the mapping that polls.
+# The access key that signed the current call to SQS, and the role of the mapping that polls now.
 _access_key: ContextVar[str] = ContextVar("_access_key", default="")
 _poller_role_arn: ContextVar[str] = ContextVar("_poller_role_arn", default="")
 logger = logging.getLogger("mendq.sqs")
@@ -78,11 +82,11 @@ class KeyRefusal(NamedTuple):
 
 
 class ServicePrincipal(NamedTuple):
-    """An AWS service that delivers a message, and the resource on whose behalf it does.
+    """An AWS service that delivers a message, and the resource for which it delivers the message.
 
     Attributes:
-        arn: The service's name, such as `events.amazonaws.com`; services have no ARN.
-        source_arn: ARN of the rule, topic or bucket.
+        arn: The service's name, such as `events.amazonaws.com`, because services have no ARN.
+        source_arn: The ARN of the rule, topic or bucket.
     """
 
     arn: str
@@ -93,9 +97,9 @@ class KeyUse(NamedTuple):
     """A use of a key by SQS.
 
     Attributes:
-        key_arn: ARN of the key; the queue's KmsMasterKeyId if there is no such key.
-        actions: KMS actions that SQS needs for it.
-        queue_arn: ARN of the queue.
+        key_arn: The ARN of the key; empty if there is no key.
+        actions: The KMS actions that SQS needs for it.
+        queue_arn: The ARN of the queue.
     """
 
     key_arn: str
@@ -106,8 +110,8 @@ class KeyUse(NamedTuple):
 def install() -> None:
     """Make MiniStack refuse calls and deliveries because of KMS keys. Call this once per process.
 
-    Call it before the other modules that replace functions of SQS, so that a refused receive
-    changes nothing in them.
+    Call this before the `install` of other modules that replace functions of SQS, so that a refused
+    receive changes nothing in them.
     """
     sqs._QUERY_COMPAT_CODES.update(QUERY_CODE_BY_ERROR)
 
@@ -132,7 +136,7 @@ def install() -> None:
         with sqs._queues_lock:
             _mark_new_messages(queue)
             if any(message[_KEY_ARN_MARK] for message in queue["messages"]):
-                # First receive from a copy of the queue, so that a refusal changes nothing.
+                # Receive from a copy of the queue first, so that a refused call changes nothing.
                 copies = [dict(message) for message in queue["messages"]]
                 received = original_function({**queue, "messages": copies}, *other_arguments)
                 _raise_refusal(_find_receive_refusal(queue, received))
@@ -159,7 +163,7 @@ def install() -> None:
 
 @contextmanager
 def poll_as(role_arn: str) -> Iterator[None]:
-    """Receive with the rights of a function's role inside the block."""
+    """Inside the block, receive with the permissions of a function's role."""
     token = _poller_role_arn.set(role_arn)
     try:
         yield
@@ -169,13 +173,13 @@ def poll_as(role_arn: str) -> Iterator[None]:
 
 @contextmanager
 def encrypt_delivery(queue_arn: str, principal: Any) -> Iterator[KeyRefusal | None]:
-    """Give the block the refusal of a delivery to a queue, or None. Log a refusal.
+    """Check a delivery to a queue, and yield KMS's refusal, or None if it is allowed.
 
-    After the block, the message that it delivered has the queue's key.
+    A refusal is logged. If the block delivers a message, the message gets the queue's key.
 
     Args:
-        queue_arn: ARN of the queue. Nothing is refused here if there is no such queue.
-        principal: The service that delivers, or the role with which it does (`make_role`).
+        queue_arn: The ARN of the queue. If there is no such queue, nothing is refused.
+        principal: The service that delivers, or the role that it uses (`make_role`).
     """
     queue = sqs._queue_by_arn(queue_arn)
     if queue is None:
@@ -193,10 +197,10 @@ def encrypt_delivery(queue_arn: str, principal: Any) -> Iterator[KeyRefusal | No
 
 
 def find_refusal(key_use: KeyUse, principal: Any) -> KeyRefusal | None:
-    """Return why KMS refuses the use of a key, or None. A queue without a key needs none.
+    """Return why KMS refuses the use of a key; None if it does not, or if there is no key.
 
     Args:
-        key_use: The use.
+        key_use: The use of the key.
         principal: MiniStack's principal, or the service that delivers.
     """
     if not key_use.key_arn:
@@ -235,9 +239,9 @@ def _has_aws_managed_key(principal: Any, key_arn: str) -> bool:
 def find_move_refusal(
     message: Message, dlq: Queue, destination: Queue, principal: Any
 ) -> KeyRefusal | None:
-    """Return why a principal cannot move a message of a DLQ to another queue, or None.
+    """Return why KMS does not let a principal move a DLQ's message to another queue, or None.
 
-    It needs the message's key and the key of the destination.
+    The principal must be able to use the message's key and the key of the destination.
     """
     _mark_new_messages(dlq)
     receive_use = KeyUse(message[_KEY_ARN_MARK], RECEIVE_ACTIONS, _get_queue_arn(dlq))
@@ -253,7 +257,7 @@ def append_message(queue: Queue, message: Message) -> None:
 
 
 def _find_state_refusal(record: KeyRecord) -> KeyRefusal | None:
-    """Return why a key that exists and is granted cannot be used, or None."""
+    """Return why the state or type of a key prevents its use; None if it can be used."""
     if record["KeySpec"] != "SYMMETRIC_DEFAULT":
         message = f"{record['Arn']} key usage is {record['KeyUsage']} which is not valid"
         return KeyRefusal("KmsInvalidKeyUsage", message)
@@ -266,18 +270,18 @@ def _find_state_refusal(record: KeyRecord) -> KeyRefusal | None:
 
 
 def _is_granted(key_use: KeyUse, record: KeyRecord, action: str, principal: Any) -> bool:
-    """Return True if the principal may do `action` on the key. With AUTH=false it always may.
+    """Return True if the principal may do `action` on the key. Always True with AUTH=false.
 
     Args:
         key_use: The use of the key.
         record: The key.
-        action: KMS action.
+        action: The KMS action.
         principal: MiniStack's principal, or the service that delivers.
     """
     if not ministack.app.AUTH:
         return True
     if isinstance(principal, ServicePrincipal):
-        # An account that the policy names admits no service, so the call has no account.
+        # A policy that admits an account does not admit a service, so the call has no account.
         context = make_call_context("*", "Service", action, record["Arn"])
         context.principal_account = ""
         source_keys = {
@@ -346,7 +350,7 @@ def make_role(role_arn: str) -> Any:
 
 
 def _find_receive_refusal(queue: Queue, messages: Sequence[Message]) -> KeyRefusal | None:
-    """Return why the first of these messages that cannot be decrypted is refused, or None."""
+    """Return why the key of one of these messages is refused, or None if all can be decrypted."""
     principal = find_caller()
     for key_arn in dict.fromkeys(message[_KEY_ARN_MARK] for message in messages):
         key_use = KeyUse(key_arn, RECEIVE_ACTIONS, _get_queue_arn(queue))
@@ -361,9 +365,10 @@ def _raise_refusal(refusal: KeyRefusal | None) -> None:
 
 
 def _find_key_arn(queue: Queue) -> str:
-    """Return the ARN of the queue's key, without an alias if there is such a key.
+    """Return the ARN of the queue's key; empty if the queue has no key.
 
-    If the queue has no key, the ARN is empty.
+    If an alias names the key, return the ARN of the key itself. If there is no such key, return the
+    ARN that KmsMasterKeyId means.
     """
     key = str(queue["attributes"].get("KmsMasterKeyId") or "")
     if not key:
@@ -377,7 +382,7 @@ def _find_key_arn(queue: Queue) -> str:
 
 
 def _find_key_record(key_arn: str) -> KeyRecord | None:
-    """Return the key that has this ARN, or an alias with this ARN; None without such a key."""
+    """Return the key that this ARN of a key or an alias means; None if there is no such key."""
     match = _KEY_ARN.fullmatch(key_arn)
     if match is None:
         return None
@@ -387,10 +392,10 @@ def _find_key_record(key_arn: str) -> KeyRecord | None:
 
 
 def _mark_new_messages(queue: Queue) -> None:
-    """Give the queue's key to the messages that came since the last call.
+    """Mark the messages that arrived since the last call with the queue's key.
 
     MiniStack appends messages, so all new messages are at the end of the list. A message that was
-    moved here from another queue keeps its key.
+    moved from another queue keeps its key.
     """
     with sqs._queues_lock:
         key_arn = ""
