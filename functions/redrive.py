@@ -24,8 +24,8 @@ def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Even
 
     Raises:
         CaseUnreadable: The event names no case of this account and region.
-        CaseStoreUnavailable: The case store does not answer. The next tick continues, also after
-            the other errors of `redrive`.
+        CaseStoreUnavailable: The case store does not answer. The next tick continues from the
+            stored progress, as after each other error of `redrive` except CaseUnreadable.
     """
     receivers = Receivers(invocation.clients.dynamodb, invocation.settings.case_table)
     start_redrive = RedriveStart(invocation.settings.consent, receivers, invocation.now).write

@@ -63,7 +63,8 @@ class StackResources(Struct, frozen=True):
     def job(self) -> NightlyJob:
         """The nightly job.
 
-        Only Lambdas that exist if the nightly job is enabled may read this.
+        Only the grants, settings and triggers of Lambdas that are left out without the nightly job
+        may read this.
         """
         assert self.nightly is not None  # noqa: S101 - `make_lambdas` leaves those Lambdas out
         return self.nightly

@@ -296,7 +296,10 @@ class SettingsReader:
         return None
 
     def _read_list(self, entry_type: Any, bounds: Meta, raw_value: object, path: str) -> Any:
-        """Convert a list to a tuple, and each entry to `entry_type`."""
+        """Convert a list to a tuple, and each entry to `entry_type`.
+
+        Add a mistake if it is no list, is too long, or has an entry twice.
+        """
         if not isinstance(raw_value, (list, tuple)):
             fault = f"{shorten_value(raw_value)} is not a {bounds.title}"
             self.add_mistake(path, fault, "write it as [..]")

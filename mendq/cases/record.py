@@ -99,8 +99,11 @@ def record_transition(
 
     Raises:
         CaseMoved: Another run has moved the case since `view` was read. Nothing was recorded.
-        CaseStoreUnavailable: The case store does not answer.
-        NotificationNotSent: The transition was recorded, but SNS did not accept the notification.
+        CaseStoreUnavailable: The case store does not answer. The transition may be recorded
+            already, and people may have its notification.
+        NotificationNotSent: The transition was recorded, but SNS or EventBridge did not accept its
+            notification, or the summary of postponed notifications. The subclass EventNotPut means
+            that people have it, and only the event is missing.
         CaseStoreUnreadable: The transition was recorded and its notification postponed, but the
             stored summary of postponed notifications could not be read.
     """

@@ -87,7 +87,7 @@ def _make_endpoint_error(error: ValueError) -> CommandError:
 class Account(Struct, frozen=True, dict=True):
     """The account, region and stack of a command.
 
-    Creating it makes no AWS call. AWS is called when a property is read or a method is called.
+    Nothing asks AWS until a property or method needs its answer.
     """
 
     session: Session

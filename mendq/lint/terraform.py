@@ -433,10 +433,11 @@ class _PlanReader:
         return setter_address_by_queue_and_attribute
 
     def _add_own_arguments(self, definition_by_address: dict[str, Any]) -> None:
-        """Copy redrive policies and policies that the queues' own arguments set.
+        """Add to the template's definitions the policies that the queues' own arguments set.
 
-        An attribute that a separate resource sets is not copied. The argument `policy` of a queue
-        becomes a policy resource.
+        These are redrive policies, redrive allow policies and queue policies. An attribute that a
+        separate resource sets is not added. The argument `policy` of a queue becomes a policy
+        resource.
         """
         queues_with_policy = _list_queues_with_policy(definition_by_address)
         for queue in self.queues:

@@ -695,7 +695,7 @@ def _list_pauses_between_deletes(minutes_with_deletes: Sequence[datetime]) -> li
 def _measure_pause_since_last_delete(
     until: datetime, minutes_with_deletes: Sequence[datetime]
 ) -> timedelta:
-    """Return the time from the minute of the last delete to `until`; 0 without a delete."""
+    """Return the time from the end of the last minute with a delete to `until`; 0 without one."""
     if not minutes_with_deletes:
         return timedelta(0)
     return until - minutes_with_deletes[-1] - DATAPOINT_PERIOD

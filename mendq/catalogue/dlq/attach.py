@@ -10,7 +10,7 @@ there too, and the whole backlog at once. The rules:
 2. `maxReceiveCount` must not catch good messages. It is at least three times the mean number of
    receives per finished message. If every value that Mendq may set is too low, a person chooses.
 3. The new queue has a name that Mendq knows to be free. An existing queue is used only if it has
-   exactly the attributes that Mendq would set, and if Mendq made it or a person confirmed it:
+   the attributes that Mendq would set and no policy, and if Mendq made it or a person confirmed it:
    anyone in the account could have created it to read the messages.
 4. A person approves, unless consumers finished every message at its first receive, or the queue is
    idle and its RedrivePolicy names the DLQ already.
@@ -708,8 +708,9 @@ def _find_cause(facts: Facts) -> str | None:
 def _refuse_taken_dlq_name(facts: Facts, dlq_arn: str) -> Refusal | None:
     """Return a refusal if a queue has the DLQ's name already, or if that was not checked.
 
-    None if the name is free. None also if the existing queue has exactly the attributes that Mendq
-    would set, and the case store records that Mendq made it or that a person confirmed it.
+    None if the name is free. None also if the existing queue has the attributes that Mendq would
+    set (see `_has_planned_attributes`), and the case store records that Mendq made it, that a
+    person confirmed it, or that a run of Mendq was about to make it a short time ago.
     """
     existing_queue = facts.dlq_namesake
     if existing_queue is None or existing_queue.queue_arn != dlq_arn:
@@ -727,7 +728,11 @@ def _refuse_taken_dlq_name(facts: Facts, dlq_arn: str) -> Refusal | None:
 
 
 def _has_planned_attributes(facts: Facts, existing_queue: QueueFacts) -> bool:
-    """Return True if the existing queue has exactly the attributes that Mendq would set."""
+    """Return True if the existing queue has the attributes that Mendq would set.
+
+    Attributes that Mendq would not set are not compared, except Policy and RedrivePolicy, which
+    must be empty.
+    """
     existing_attributes = existing_queue.attributes
     planned_attributes = make_dlq_attributes(facts, existing_queue.queue_arn)
     planned_allow_policy = planned_attributes.pop("RedriveAllowPolicy")

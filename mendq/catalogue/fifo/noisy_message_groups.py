@@ -37,9 +37,9 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     SQS returns quiet messages first, so a noisy group alone harms nobody. Two things must be true.
     More quiet messages wait than consumers deleted in the last 15 minutes, by more than
-    COUNTER_TOLERANCE_MESSAGES; otherwise a single message may only take long. And the oldest quiet
-    message has waited for at least 15 minutes; otherwise quiet messages have just arrived in a
-    burst.
+    COUNTER_TOLERANCE_MESSAGES; otherwise the wait may come from one slow message. And the oldest
+    quiet message has waited for at least 15 minutes; otherwise quiet messages have just arrived in
+    a burst.
     """
     measurement = facts.measurement
     if measurement is None:

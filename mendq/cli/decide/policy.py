@@ -207,7 +207,10 @@ def show(call: Invocation, queue: QueueName) -> None:
 
 
 def _require_pin(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
-    """Return the queue's pin. Raises CommandError if it has none."""
+    """Return the queue's pin, or an UnreadablePin if Mendq cannot read the stored one.
+
+    Raises CommandError if the queue has none.
+    """
     pin = pins.load_even_if_unreadable(queue_arn)
     if pin is None:
         raise CommandError(

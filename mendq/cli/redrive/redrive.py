@@ -229,10 +229,11 @@ class SourceGate(Struct, frozen=True):
     def may_send_batch(self) -> bool:
         """Return True if the queue has not changed. Otherwise stop the work and say why.
 
+        Return True for a deleted queue too: the send fails then, and reports it.
+
         Raises FactsUnavailable or QueueRefusesUs if the queue cannot be read.
         """
         queue = read_receiver_facts(self.account.clients, self.source_when_agreed.queue_arn)
-        # A deleted queue is reported by the send itself.
         change = find_change_since_agreed(self.source_when_agreed, queue) if queue.exists else None
         if change is None:
             return True

@@ -214,7 +214,10 @@ class Route(Struct, frozen=True):
         )
 
     def require_same(self, current_route: Route) -> None:
-        """Raise CommandError if the queues have changed since the operator agreed."""
+        """Raise CommandError if the queues are other ones than the operator agreed to.
+
+        Only the ARNs are compared, not the queues' attributes or tags.
+        """
         if self._arns_of_all_queues != current_route._arns_of_all_queues:
             problem = f"{self.source.name} has other DLQ messages, or shares them, since you agreed"
             raise CommandError(

@@ -263,8 +263,8 @@ class DlqWork(Struct, frozen=True):
         question are processed. A message that was sent back and failed again has a new id, so it is
         not sent twice. From a FIFO queue without --leave-first, matching messages that SQS hid
         behind others are processed too, because SQS hides the messages of a group behind its first
-        ones. They must have come to the queue before the question, by SQS's clock, and all together
-        are at most as many as the question says.
+        ones. Such a message must have come before the question, by SQS's clock. No more messages
+        are processed in all than the question says.
         """
         preview_tally = self._make_tally()
         out = self.call.out
@@ -436,7 +436,10 @@ class DlqWork(Struct, frozen=True):
         return self.choice.apply_limit(most_messages)
 
     def describe_hidden_messages(self, chosen_count: int) -> str:
-        """Return what the question says about hidden messages that go too; empty if none may go."""
+        """Return the question's words about hidden messages that will be processed as well.
+
+        Empty if none may be.
+        """
         limit = self.choice.limit
         if not self._may_take_hidden_messages or (limit is not None and limit <= chosen_count):
             return ""
