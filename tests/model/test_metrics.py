@@ -230,7 +230,9 @@ def test_dlq_arrivals_count_from_the_first_minute_only_of_a_new_queue_reported_w
 def test_messages_sent_in_the_first_minute_are_not_counted_again_as_backlog() -> None:
     """They are in the sends and in the backlog of that minute."""
     measured = simulate_queue([[("send", 120)], *[[("handle_twice", 12)]] * 10, []], gauged_after=1)
-    assert measured.sent + measured.before.backlog == 120 - 12, "since a minute without sends"
+    assert measured.sent + measured.before.backlog == 120 - 12, (
+        "the measurement begins in the second minute, in which nothing was sent"
+    )
     assert measured.surplus_deletes == 9 * 12
     assert measured.has_consumer_race
 

@@ -145,7 +145,9 @@ def test_pin_ignores_changes_up_to_clock_skew_after_the_pinned_policy_was_writte
 def test_pin_is_not_restored_over_an_unknown_change_and_the_doubt_is_final_after_20_minutes(
     seconds: int,
 ) -> None:
-    """Threat T3: a person revokes a grant right after a deployment, and CloudTrail lists only that.
+    """Threat T3: a person revokes a grant right after a deployment.
+
+    CloudTrail lists only the deployment.
 
     `may_doubt_pass` is True while the doubt may still pass.
     """

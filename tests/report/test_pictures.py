@@ -108,7 +108,9 @@ def test_days_chart_shows_counts_and_notifications_per_day_and_a_question_mark_i
 def test_days_chart_breaks_the_names_of_days_only_on_a_phone() -> None:
     week = _count_per_day([make_incident()])
     assert "Mon 9" in _read_texts(week, WIDE_CHART_SIZE)
-    assert "Mon9" in _read_texts(week, NARROW_CHART_SIZE), "the two lines of a broken name"
+    assert "Mon9" in _read_texts(week, NARROW_CHART_SIZE), (
+        "the name is broken into two lines, whose texts are read without a space"
+    )
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, 1_000])

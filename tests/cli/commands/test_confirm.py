@@ -200,7 +200,10 @@ def test_quarantine_return_and_drop_refuse_a_quarantine_that_is_recorded_for_ano
 def test_quarantine_list_and_doctor_print_no_confirm_command_for_another_sources_quarantine(
     operator: Operator, long_quarantine: str
 ) -> None:
-    """Anyone who may create queues can choose the name of the other source."""
+    """Anyone who may create queues can choose the name of the other source.
+
+    So a printed command could confirm an attacker's queue.
+    """
     name = long_quarantine.rpartition(":")[2]
     other_source = long_quarantine.removesuffix("-quarantine")
     operator.aws.tag(other_source, mendq="observe")

@@ -24,8 +24,9 @@ STACK_REGION = "us-east-1"
 OTHER_REGION = "eu-west-1"
 STACK_ACCOUNT = "444455556666"
 OTHER_ACCOUNT = "111122223333"
-# The settings, and the stacks' regions with the refused fields, or the stack's account with how the
-# warnings begin.
+# Rows of `misplaced`: settings, regions, paths of the expected mistakes (empty: none), accounts.
+# Rows of `hardly meant`: settings, the stack's account (null: not known), and the texts before the
+# colon of the expected warnings (empty: none).
 ROWS = json.loads(Path(__file__).with_name("places.json").read_text())
 
 
