@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE
@@ -220,19 +220,20 @@ def make_dlq_allowing(allowed: str, source_arns: set[str]) -> Facts:
     return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*source_arns))
 
 
-@given(st.sets(NAMES, max_size=MOST_SOURCES_IN_ALLOW_POLICY), st.sets(NAMES, max_size=15))
+def make_dlq_naming(allowed: set[str], source_arns: set[str]) -> Facts:
+    """Return a DLQ whose RedriveAllowPolicy names some queues, and which is the DLQ of others."""
+    policy = RedriveAllowPolicy("byQueue", tuple(sorted(allowed)))
+    return make_dlq_allowing(policy.text, source_arns)
+
+
+@given(st.sets(NAMES, max_size=MOST_SOURCES_IN_ALLOW_POLICY - 1), st.sets(NAMES, max_size=15))
 def test_redrive_allow_policy_gains_the_sources_that_fit_loses_none_and_says_if_some_stay_out(
     allowed: set[str], source_arns: set[str]
 ) -> None:
-    facts = make_dlq_allowing(
-        RedriveAllowPolicy("byQueue", tuple(sorted(allowed))).text, source_arns
-    )
-    answer = answer_to(DLQ_SOURCE_NOT_ALLOWED, facts)
-    if not isinstance(answer, Plan):
-        assert answer.code == ("need_already_met" if source_arns <= allowed else "too_many_sources")
-        assert source_arns <= allowed or len(allowed) == MOST_SOURCES_IN_ALLOW_POLICY
-        return
-    step = only_step_of(expect_plan(DLQ_SOURCE_NOT_ALLOWED, facts))
+    assume(not source_arns <= allowed)
+    facts = make_dlq_naming(allowed, source_arns)
+    answer = expect_plan(DLQ_SOURCE_NOT_ALLOWED, facts)
+    step = only_step_of(answer)
     wanted = parse_redrive_allow_policy(str(step.after))
     assert wanted is not None
     assert wanted.permission == "byQueue"
@@ -245,6 +246,22 @@ def test_redrive_allow_policy_gains_the_sources_that_fit_loses_none_and_says_if_
     assert ("would stay out" in answer.reason) is bool(left)
     after = replace_values(facts, RedriveAllowPolicy=step.after)
     assert bool(detect_fault(DLQ_SOURCE_NOT_ALLOWED, after)) is bool(left)
+
+
+@given(
+    st.sets(NAMES, min_size=MOST_SOURCES_IN_ALLOW_POLICY, max_size=MOST_SOURCES_IN_ALLOW_POLICY),
+    st.sets(NAMES, max_size=15),
+    st.integers(0, MOST_SOURCES_IN_ALLOW_POLICY),
+)
+def test_redrive_allow_policy_that_is_full_or_has_all_sources_is_not_changed(
+    allowed: set[str], source_arns: set[str], named_source_count: int
+) -> None:
+    code = "need_already_met" if source_arns <= allowed else "too_many_sources"
+    full = make_dlq_naming(allowed, source_arns)
+    assert expect_refusal(DLQ_SOURCE_NOT_ALLOWED, full).code == code
+    named_sources = set(sorted(allowed)[:named_source_count])
+    complete = make_dlq_naming(allowed, named_sources)
+    assert expect_refusal(DLQ_SOURCE_NOT_ALLOWED, complete).code == "need_already_met"
 
 
 def test_redrive_allow_policy_with_an_unknown_permission_is_not_changed() -> None:

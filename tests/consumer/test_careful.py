@@ -402,7 +402,7 @@ def test_careful_consumer_skips_and_deletes_no_message_whose_visibility_timeout_
     assert shop.count(hidden=False) == 2
 
 
-def test_careful_consumer_extends_a_busy_message_even_if_every_consume_call_is_short(
+def test_careful_consumer_extends_a_message_claimed_elsewhere_even_if_every_consume_call_is_short(
     table: OrdersTable,
 ) -> None:
     """On a queue that is never empty no `consume` lasts until the heartbeat's first beat."""

@@ -227,18 +227,32 @@ def _own_key(account: LocalAccount, run: str) -> dict[str, Any]:
     return dict(metadata)
 
 
-def test_recorder_succeeds_as_a_user_with_only_the_record_policy(
+def test_recorder_with_the_record_policy_is_refused_nothing_and_leaves_only_a_key_pending_deletion(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = list_account_resources(account.client)
-    arn, keys = user(account, *_record_policy())
-    document, asked = _run_as(account, keys, tmp_path, monkeypatch)
+    _, keys = user(account, *_record_policy())
+    document, _ = _run_as(account, keys, tmp_path, monkeypatch)
     assert (document["refused"], document["left"], document["left_alone"]) == ({}, {}, {})
     assert list_account_resources(account.client) == before
+    assert _own_key(account, document["run"])["KeyState"] == "PendingDeletion"
+
+
+def test_recorders_key_policy_names_its_user(
+    account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arn, keys = user(account, *_record_policy())
+    document, _ = _run_as(account, keys, tmp_path, monkeypatch)
     key = _own_key(account, document["run"])
-    assert key["KeyState"] == "PendingDeletion"
-    policy = account.client("kms").get_key_policy(KeyId=key["KeyId"])["Policy"]
-    assert arn in policy
+    assert arn in account.client("kms").get_key_policy(KeyId=key["KeyId"])["Policy"]
+
+
+def test_recorder_that_knows_its_keys_id_does_not_list_the_accounts_keys(
+    account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, keys = user(account, *_record_policy())
+    _, asked = _run_as(account, keys, tmp_path, monkeypatch)
+    assert "CreateKey" in asked
     assert "ListKeys" not in asked
 
 

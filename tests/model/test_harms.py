@@ -180,7 +180,7 @@ def make_step_document(kind: type[AttributeStep]) -> dict[str, str]:
 @pytest.mark.parametrize(
     "kind", [*STEP_CLASSES, LowerVisibilityTimeout], ids=lambda kind: kind.__name__
 )
-def test_every_step_class_has_a_row_in_the_table_of_harms_that_its_document_finds(
+def test_every_step_class_has_a_harm_and_find_harm_returns_it_for_a_stored_step(
     kind: type[AttributeStep],
 ) -> None:
     assert kind in HARM_BY_STEP_CLASS, (

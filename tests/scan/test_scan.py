@@ -57,7 +57,7 @@ def test_scan_itself_changes_nothing_and_heal_fixes_the_queue_that_it_found(
     assert transition["to"] == "applied"
 
 
-def test_scan_runs_once_an_hour(scanner: Scanner) -> None:
+def test_second_scan_in_the_same_hour_does_nothing(scanner: Scanner) -> None:
     make_short_retention_dlq(scanner)
     start_next_hour(scanner.account)
     assert scanner.scan() is not None

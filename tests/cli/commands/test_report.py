@@ -174,7 +174,7 @@ def test_report_escapes_terminal_codes_in_the_weekly_summary(operator: Operator)
 
 
 @pytest.mark.parametrize("summary", [b"", b'{"schema": 2}'])
-def test_report_with_an_unreadable_summary_writes_the_page_without_a_verdict(
+def test_report_with_an_unreadable_summary_still_writes_the_page_but_gives_no_verdict(
     operator: Operator, here: Path, summary: bytes
 ) -> None:
     _deliver_report(operator)

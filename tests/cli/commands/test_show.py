@@ -168,22 +168,39 @@ def test_show_has_both_the_reason_of_the_plan_and_the_persons_decision(
     assert PLAN in document["plan_reason"]
 
 
-def test_show_of_a_rolled_back_case_lists_the_steps_that_were_taken_back(
-    operator: Operator,
-) -> None:
+def _roll_back_case(operator: Operator) -> str:
+    """Open a case, apply its fix, and roll it back. Return the case's id."""
     case_id = operator.open_applied_case()
     operator.connect_lambdas()
     operator.run("rollback", case_id, "--yes")
+    return case_id
+
+
+def test_show_of_a_rolled_back_case_lists_the_steps_that_were_taken_back(
+    operator: Operator,
+) -> None:
+    case_id = _roll_back_case(operator)
     plan = _read_section(operator.run("show", case_id).stdout, "Plan")
     assert plan.startswith("VisibilityTimeout: 30 s -> 45 s planned because")
     assert PLAN in plan
     case = operator.run_json("show", case_id)
     assert [(step["before"], step["after"]) for step in case["steps"]] == [("30", "45")]
     assert [(step["before"], step["after"]) for step in case["taken_back"]] == [("45", "30")]
+
+
+def test_show_of_a_rolled_back_case_says_that_its_plans_wait_for_a_person(
+    operator: Operator,
+) -> None:
+    case_id = _roll_back_case(operator)
+    output = operator.read_output("show", case_id)
+    assert f"its plans wait for a person since case {case_id}" in output
+
+
+def test_cases_line_of_a_rolled_back_case_has_the_step_that_was_taken_back(
+    operator: Operator,
+) -> None:
+    _roll_back_case(operator)
     assert "taken back: VisibilityTimeout: 45 s -> 30 s" in operator.read_output("cases")
-    assert f"its plans wait for a person since case {case_id}" in operator.read_output(
-        "show", case_id
-    )
 
 
 def test_show_of_a_refused_case_has_the_code_and_the_next_step_and_no_plan(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mendq.aws.queue import queue_url
 from mendq.cases import items
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.cli.doctor.check import Check, Command, Status, run_checks
@@ -149,9 +150,10 @@ def test_doctor_warns_of_a_quarantine_that_a_run_is_making_only_after_an_hour(
 
 def test_doctor_names_a_quarantine_whose_policy_keeps_mendq_out(operator: Operator) -> None:
     source = make_queue(operator, "orders")
-    make_queue(operator, "orders-quarantine")
-    sqs = operator.account.clients.sqs
-    deny_operation(sqs, "GetQueueAttributes", words="a resource-based policy")
+    quarantine = make_queue(operator, "orders-quarantine")
+    clients = operator.account.clients
+    url = queue_url(clients, quarantine)
+    deny_operation(clients.sqs, "GetQueueAttributes", [url], "a resource-based policy")
     found_check = check(operator, source)
     assert found_check.status is Status.WARN
     assert "Mendq does not use orders-quarantine: it cannot be read" in found_check.sentence

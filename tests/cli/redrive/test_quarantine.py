@@ -700,14 +700,3 @@ def test_quarantine_drop_deletes_nothing_and_leaves_no_file_if_its_folder_cannot
     assert not path.exists()
     assert queues.read_ids(queues.messages) == ids
     assert _drop(queues, path)["dropped"] == 1, "the same name can be used again"
-
-
-def test_redrive_during_a_freeze_warns_the_operator_and_still_moves_messages(
-    queues: OrdersQueues,
-) -> None:
-    queues.write("died", queue=queues.dlq)
-    queues.operator.run_json("freeze", "a fire", "--yes")
-    output = queues.read_output("redrive", "orders", *ALL)
-    assert "changes are frozen by" in output
-    assert "a fire. That holds Mendq; this is by your hand" in output
-    assert "1 message sent back" in output

@@ -374,6 +374,17 @@ def test_redrive_moves_nothing_if_a_guardrail_forbids_it_before_or_during_the_qu
     _assert_nothing_moved(queues, ids)
 
 
+def test_redrive_during_a_freeze_warns_the_operator_and_still_moves_messages(
+    queues: OrdersQueues,
+) -> None:
+    queues.write("died")
+    queues.operator.run_json("freeze", "a fire", "--yes")
+    output = queues.read_output("redrive", "orders", *ALL)
+    assert "changes are frozen by" in output
+    assert "a fire. That holds Mendq; this is by your hand" in output
+    assert "1 message sent back" in output
+
+
 def test_redrive_is_refused_while_another_run_has_claimed_the_dlq_but_not_a_dry_run(
     queues: OrdersQueues,
 ) -> None:
