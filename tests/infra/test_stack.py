@@ -33,10 +33,17 @@ def test_synthesized_stacks_match_the_recorded_stack_json() -> None:
     fail_if_stale(STACK_FILE)
 
 
+EMR_SERVERLESS_WORDS = ("emr-serverless", "emrserverless")
+
+
 def test_stack_without_the_nightly_job_contains_nothing_of_emr_serverless() -> None:
     text = json.dumps(template_with(NIGHTLY_OFF).raw).lower()
-    assert "emr-serverless" not in text
-    assert "emrserverless" not in text
+    assert [word for word in EMR_SERVERLESS_WORDS if word in text] == []
+
+
+def test_stack_contains_emr_serverless_by_default() -> None:
+    text = json.dumps(template_of("default").raw).lower()
+    assert all(word in text for word in EMR_SERVERLESS_WORDS)
 
 
 def _read_environments(folder: Path) -> dict[str, str]:

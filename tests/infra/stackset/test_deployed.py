@@ -21,6 +21,8 @@ from infra.synthesis import make_app, stage_code
 from local_account.deployment import WAITER_CONFIGURATION
 from local_account.process import LocalAccount
 from local_account.where import REGION
+from mendq.cases import items
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.infra.stackset.published import STACK
 
@@ -101,15 +103,42 @@ def test_stack_set_parameters_reach_the_heal_lambda_and_the_topic_subscription(
     assert told["Subscriptions"] == []
 
 
-def test_stack_set_scan_lambda_runs_with_the_code_of_the_published_bucket(
+def test_stack_set_scan_lambda_scans_the_queues_of_the_settings_with_the_code_of_the_bucket(
     account: LocalAccount, outputs: Mapping[str, str]
 ) -> None:
-    account.client("sqs").create_queue(QueueName="orders-new")
-    answer = account.client("lambda").invoke(
-        FunctionName=outputs["ScanFunction"],
-        Payload=json.dumps({"time": "2026-11-24T10:00:00Z"}).encode(),
+    url = account.client("sqs").create_queue(QueueName="orders-new")["QueueUrl"]
+    account.client("sqs").create_queue(QueueName="billing-new")
+    _make_scan_due_again(account, outputs["CaseTable"])
+    answer = account.client("lambda").invoke(FunctionName=outputs["ScanFunction"], Payload=b"{}")
+    totals = json.loads(answer["Payload"].read())
+    assert "FunctionError" not in answer, totals
+    assert (totals["queues"], totals["errors"]) == (1, 0)
+    document = _read_newest_findings(account, outputs["CaseBucket"])
+    assert document["managed"] == [_read_queue_arn(account, url)]
+
+
+def _make_scan_due_again(account: LocalAccount, case_table: str) -> None:
+    """Delete the note of this hour's scan, in case its schedule has run it already."""
+    account.client("dynamodb").delete_item(
+        TableName=case_table, Key=items.item_key(ACCOUNT_PARTITION, "scan")
     )
-    assert "FunctionError" not in answer, answer["Payload"].read()
+
+
+def _read_newest_findings(account: LocalAccount, case_bucket: str) -> dict[str, Any]:
+    s3 = account.client("s3")
+    objects = s3.list_objects_v2(Bucket=case_bucket, Prefix="findings/")["Contents"]
+    newest_key = max(stored_object["Key"] for stored_object in objects)
+    document: dict[str, Any] = json.loads(
+        s3.get_object(Bucket=case_bucket, Key=newest_key)["Body"].read()
+    )
+    return document
+
+
+def _read_queue_arn(account: LocalAccount, queue_url: str) -> str:
+    answer = account.client("sqs").get_queue_attributes(
+        QueueUrl=queue_url, AttributeNames=["QueueArn"]
+    )
+    return str(answer["Attributes"]["QueueArn"])
 
 
 def test_stack_sets_nightly_job_takes_its_code_from_objects_of_the_published_bucket(
