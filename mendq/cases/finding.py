@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, ValidationError, convert, json
 
+from mendq.model.facts import SourceCheck
 from mendq.model.queue import QUEUE_ARN_PATTERN
 from mendq.model.time_text import format_time
 from mendq.model.traffic import SUMS_EVERY_HOURS, ScanHistory
@@ -30,22 +31,40 @@ MAXIMUM_NAMED_QUEUES = 3
 _MAXIMUM_REASON_CHARACTERS = 300
 
 
+# Of each source of a DLQ, a finding names this many symptoms.
+MAXIMUM_NAMED_SYMPTOMS = 3
+_SymptomName = Annotated[str, Meta(pattern=r"\A[a-z][a-z_]{0,63}\Z")]
 _QueueArn = Annotated[str, Meta(pattern=rf"\A{QUEUE_ARN_PATTERN.pattern}\Z")]
 
 
+class SourceReference(Struct, frozen=True, omit_defaults=True):
+    """What the scan knows about a source of the finding's DLQ (`SourceCheck`)."""
+
+    queue_arn: _QueueArn
+    symptoms: Annotated[tuple[_SymptomName, ...], Meta(max_length=MAXIMUM_NAMED_SYMPTOMS)] = ()
+    is_measured: bool = False
+
+    @property
+    def source_check(self) -> SourceCheck:
+        """The same as the facts of heal hold it."""
+        return SourceCheck(self.queue_arn, self.symptoms, self.is_measured)
+
+
 class SharedFinding(Struct, frozen=True, omit_defaults=True):
-    """Other queues that name the same missing queue as a finding.
+    """Other queues that a finding is about: those that name a missing queue, or a DLQ's sources.
 
     Args:
         others: The first MAXIMUM_NAMED_QUEUES of these queues.
         more: The number of these queues that `others` leaves out.
         open_at: Other queues with an open case of the symptom. heal checks if one of these cases
             already asks people for the missing queue.
+        sources: What the scan knows about the first MAXIMUM_NAMED_QUEUES sources of a DLQ.
     """
 
     others: Annotated[tuple[_QueueArn, ...], Meta(max_length=MAXIMUM_NAMED_QUEUES)] = ()
     more: Annotated[int, Meta(ge=0)] = 0
     open_at: Annotated[tuple[_QueueArn, ...], Meta(max_length=MAXIMUM_FINDINGS_PER_CALL)] = ()
+    sources: Annotated[tuple[SourceReference, ...], Meta(max_length=MAXIMUM_NAMED_QUEUES)] = ()
 
 
 class FindingReference(SharedFinding, frozen=True, omit_defaults=True, kw_only=True):
@@ -73,6 +92,7 @@ class Finding:
         open_case_queue_arns: Other queues that have an open case of the symptom. Empty if no queue
             is missing.
         seconds_left: The seconds until the first message is lost. None if none will be lost.
+        source_checks: If messages arrive in a DLQ, what the scan knows about its sources.
     """
 
     queue_arn: str
@@ -83,6 +103,7 @@ class Finding:
     other_queue_arns: tuple[str, ...] = field(default=(), compare=False)
     open_case_queue_arns: tuple[str, ...] = field(default=(), compare=False)
     seconds_left: float | None = field(default=None, compare=False)
+    source_checks: tuple[SourceCheck, ...] = field(default=(), compare=False)
 
     @property
     def reference(self) -> FindingReference:
@@ -91,6 +112,12 @@ class Finding:
             others=self.other_queue_arns[:MAXIMUM_NAMED_QUEUES],
             more=max(0, len(self.other_queue_arns) - MAXIMUM_NAMED_QUEUES),
             open_at=self.open_case_queue_arns[:MAXIMUM_FINDINGS_PER_CALL],
+            sources=tuple(
+                SourceReference(
+                    check.queue_arn, check.symptoms[:MAXIMUM_NAMED_SYMPTOMS], check.is_measured
+                )
+                for check in self.source_checks[:MAXIMUM_NAMED_QUEUES]
+            ),
             queue_arn=self.queue_arn,
             symptom=self.symptom,
         )

@@ -93,7 +93,8 @@ class Group(Struct, frozen=True, eq=False):
         calls: The failed calls. Empty for a finding.
         must_measure: True for a finding, and for calls that prove nothing because all may be races
             (`FailedCall.may_be_a_race`). The queue must then be measured.
-        shared_finding: For a finding, the other queues that name the same missing queue.
+        shared_finding: For a finding, the other queues that name the same missing queue, and what
+            the scan knows about the sources of a DLQ.
     """
 
     queue_arn: str
@@ -407,7 +408,11 @@ def confirm_finding(
     if refusal is not None:
         return Outcome(refusal=refusal)
     measured_sighting = Sighting.from_scan(run.now)
-    facts = replace(facts, found=add_other_queue_names(fault.because, group.shared_finding))
+    facts = replace(
+        facts,
+        found=add_other_queue_names(fault.because, group.shared_finding),
+        source_checks=tuple(source.source_check for source in group.shared_finding.sources),
+    )
     return structs.replace(
         situation,
         facts=facts,

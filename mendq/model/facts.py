@@ -257,6 +257,22 @@ class LambdaConsumer:
 
 
 @dataclass(frozen=True)
+class SourceCheck:
+    """What a scan knows about a source of a DLQ in which messages arrive.
+
+    Attributes:
+        queue_arn: The source queue.
+        symptoms: The symptoms of its traffic and consumers that the scan found, worst first.
+        is_measured: True if the scan measured the source and no check of it failed. Only then
+            empty `symptoms` mean that the source shows no fault.
+    """
+
+    queue_arn: str
+    symptoms: tuple[str, ...] = ()
+    is_measured: bool = False
+
+
+@dataclass(frozen=True)
 class QueueFacts:
     """The facts about a queue that SQS reports, its alarms, and facts from its failed calls.
 
@@ -442,6 +458,8 @@ class Facts(QueueFacts):
             MOST_REDRIVE_SOURCES, or if they were not read.
         found: A scan's finding as a sentence; empty if failed calls are the evidence.
         pin: The policy that a person pinned as good; None if there is none or it was not read.
+        source_checks: What the scan that found the symptom knows about the queue's sources; empty
+            if no scan found it, or if the queue has no sources.
         own_change: Mendq's newest change that can have caused the symptom; None if there is no such
             change or it was not checked.
     """
@@ -465,6 +483,7 @@ class Facts(QueueFacts):
     found: str = ""
     pin: CheckedPin | None = None
     own_change: OwnChange | None = None
+    source_checks: tuple[SourceCheck, ...] = ()
 
     @property
     def source_arns(self) -> tuple[str, ...]:

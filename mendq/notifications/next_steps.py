@@ -357,6 +357,16 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _PREVIEW_REDRIVE_COMMAND,
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),
+    "cause_at_source": OperatorStep(
+        "Fix the fault of the source that the scan names, then send the messages back.",
+        _SHOW_DLQ_MESSAGES_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
+    ),
+    "source_not_measured": OperatorStep(
+        "Scan the source of the DLQ, then look at the messages that died.",
+        _SHOW_DLQ_MESSAGES_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
+    ),
     "no_known_cause": OperatorStep(
         "Look at the messages that died, then at their consumer.",
         _SHOW_DLQ_MESSAGES_COMMAND,

@@ -115,6 +115,7 @@ from mendq.model.traffic import ScanHistory, SumsShare, hour_number, is_sums_hou
 from mendq.scan.reader import Paces, ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.selection import merge_shared_findings
+from mendq.scan.source_checks import add_source_checks
 from mendq.scan.store import (
     BaselineNote,
     ScanStore,
@@ -263,6 +264,7 @@ def _scan_stretch(
     )
     for partial_result in scan(stretch_queues, reader, allowance, symptoms, history):
         result = merge_results(result, partial_result)
+    result = add_source_checks(result)
     note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     _send_findings_to_heal(result, managed_queues, symptoms, reader, context)
     # A DLQ that Mendq made may be unmanaged. Mendq keeps no baseline for it.

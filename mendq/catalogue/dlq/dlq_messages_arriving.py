@@ -8,13 +8,15 @@ How it shows: more messages are visible in the DLQ than before, and they were no
 does not count messages that it moves to a DLQ in NumberOfMessagesSent.) No case of a known cause is
 open for the source.
 
-What Mendq does: it notifies people, with the sources and the numbers. If a change by Mendq may be
-the cause, the notification offers to roll it back. It touches no message, because the fault is not
-in the DLQ, and messages that go back before the cause is fixed fail again.
+What Mendq does: it notifies people, with the sources, the numbers, and what the same scan found at
+the sources. It says "no known cause" only if the scan measured them and found nothing. If a change
+by Mendq may be the cause, the notification offers to roll it back. It touches no message, because
+the fault is not in the DLQ, and messages that go back before the cause is fixed fail again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,15 +32,16 @@ from mendq.catalogue.symptom import (
     RefusalExample,
 )
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
-from mendq.model.facts import Facts, Need
+from mendq.model.facts import Facts, Need, SourceCheck
 from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.limits import Limits
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.model.principals import name_first_principals
+from mendq.model.queue import parse_queue_arn
 from mendq.notifications.commands import dlq_messages_command
 from mendq.notifications.own_change import make_rollback_command
-from mendq.notifications.text import format_count, format_duration
+from mendq.notifications.text import format_count, format_duration, format_value
 
 _DETECTION_NEEDS = frozenset(
     {Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.MOVE_TASKS, Need.OPEN_CASES}
@@ -78,6 +81,9 @@ def is_possible(facts: Facts) -> bool:
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: the fault is not in the DLQ.
 
+    It names what the scan found on the source. The cause counts as not known only if the scan
+    measured the source and found nothing.
+
     If a change by Mendq may have moved the messages, the notification offers its rollback. There is
     no second notification if the case of that change reports the messages already and the DLQ has
     only one source.
@@ -99,9 +105,45 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
             make_rollback_command(change_by_mendq),
         )
     command = dlq_messages_command(facts.source_arns[0]) if facts.source_arns else ""
-    return Escalate(
-        "no_known_cause", f"{fault_text}; no open case says why. {advice_sentence}", command
+    faulty_sources = [check for check in facts.source_checks if check.symptoms]
+    if faulty_sources:
+        return Escalate(
+            "cause_at_source",
+            f"{fault_text}; {describe_source_checks(faulty_sources)}. {advice_sentence}",
+            command,
+        )
+    if facts.source_checks and all(check.is_measured for check in facts.source_checks):
+        reason = (
+            f"{fault_text}; no known cause: no open case says why, and "
+            f"{describe_source_checks(facts.source_checks)}. {advice_sentence}"
+        )
+        return Escalate("no_known_cause", reason, command)
+    unmeasured_sources = [check for check in facts.source_checks if not check.is_measured]
+    not_measured_text = (
+        describe_source_checks(unmeasured_sources) or "its sources were not measured"
     )
+    reason = (
+        f"{fault_text}; no open case says why, and {not_measured_text}, so the cause is not known "
+        f"yet. {advice_sentence}"
+    )
+    return Escalate("source_not_measured", reason, command)
+
+
+def describe_source_checks(source_checks: Sequence[SourceCheck]) -> str:
+    """Return a part of a sentence: what the scan knows about each source; empty without sources.
+
+    The names of the queues may be another person's text, so they are shown as plain text.
+    """
+    source_texts = []
+    for check in source_checks:
+        name = format_value(parse_queue_arn(check.queue_arn).name)
+        if check.symptoms:
+            source_texts.append(f"{name} shows {', '.join(check.symptoms)}")
+        elif check.is_measured:
+            source_texts.append(f"{name} was measured and shows no fault")
+        else:
+            source_texts.append(f"{name} was not measured")
+    return "; ".join(source_texts)
 
 
 def _describe_receives(facts: Facts) -> str:
@@ -128,7 +170,13 @@ def _make_example_queue(messages_before: int = 2, messages_now: int = 3, **overr
     backlog_counts = {"backlog_before": messages_before, "backlog_now": messages_now}
     visible_counts = {"visible_before": messages_before, "visible_now": messages_now}
     return dlq(
-        **{"ApproximateNumberOfMessages": 3, **backlog_counts, **visible_counts, **overrides}
+        **{
+            "ApproximateNumberOfMessages": 3,
+            "source_checks": (SourceCheck(STANDARD_ARN, is_measured=True),),
+            **backlog_counts,
+            **visible_counts,
+            **overrides,
+        }
     )
 
 
@@ -159,6 +207,18 @@ DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
         QueueExample("one more than there were", _make_example_queue(), "no_known_cause"),
         QueueExample(
             "the first one after hours of silence", _DLQ_WITH_FIRST_MESSAGE, "no_known_cause"
+        ),
+        QueueExample(
+            "the scan found a fault at the source",
+            _make_example_queue(
+                source_checks=(SourceCheck(STANDARD_ARN, ("max_receive_count_too_low",), True),)
+            ),
+            "cause_at_source",
+        ),
+        QueueExample(
+            "the source was not measured",
+            _make_example_queue(source_checks=(SourceCheck(STANDARD_ARN),)),
+            "source_not_measured",
         ),
         QueueExample(
             "Mendq attached it", _make_example_queue(own_change=_DLQ_ATTACHMENT), OWN_CHANGE_CODE

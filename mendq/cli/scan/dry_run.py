@@ -80,6 +80,7 @@ from mendq.scan.selection import (
     map_merged_findings,
     merge_shared_findings,
 )
+from mendq.scan.source_checks import add_source_checks
 from mendq.scan.store import ScanStore
 
 if TYPE_CHECKING:
@@ -272,7 +273,8 @@ class DryRun(Struct, frozen=True, dict=True):
         """
         allowance = Allowance(may_measure=self.budget.reserve_metrics)
         partial_results = scan(self.queues, self.reader, allowance)
-        return accumulate(partial_results, merge_results, initial=ScanResult())
+        accumulated_results = accumulate(partial_results, merge_results, initial=ScanResult())
+        return map(add_source_checks, accumulated_results)
 
     def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, ExpectedAction]:
         """Return what Mendq would do about each finding.
