@@ -1,14 +1,15 @@
-"""Message movement tasks: SQS's own redrive, which sends a DLQ's messages to other queues.
+"""Emulate message movement tasks: SQS's own redrive, which moves a DLQ's messages to other queues.
 
-Errors and answers marked (recorded) were seen from the real SQS. The rest comes from the API
-reference and from SQS's guide. Assumed, because AWS does not document it:
+Errors and responses marked (recorded) were seen from the real SQS. The rest comes from the API
+reference and from SQS's guide. Three things are assumed, because AWS does not document them:
 
 - A redriven message is a new message: it counts in NumberOfMessagesSent of its new queue, and its
   receive count begins at 0. In the DLQ it counts as received and deleted.
 - A task ends when it has moved as many messages as were visible when it began, or when no message
-  is visible any more.
-- Without a right on the DLQ or on the given destination, a task does not begin. Without a right on
-  another queue or on a KMS key, it fails with the error's code as FailureReason.
+  is visible.
+- A task does not begin if the caller lacks a permission on the DLQ or on the given destination. If
+  the caller lacks a permission on another queue or on a KMS key, the task fails with the error's
+  code as FailureReason.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
@@ -50,7 +51,7 @@ DLQ_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttribute
 SEND_ACTION = "sqs:SendMessage"
 MISSING_QUEUE_REASON = "AWS.SimpleQueueService.NonExistentQueue"  # (recorded)
 UNKNOWN_SOURCE_REASON = "CouldNotDetermineMessageSource"
-# What a redriven message keeps. All else is new.
+# The fields that a redriven message keeps. All other fields are new.
 KEPT_FIELDS = ("body", "md5_body", "md5_attrs", "message_attributes", "group_id", "dedup_id")
 
 
@@ -100,7 +101,7 @@ class MoveTask:
 
 
 class _MoveFailed(Exception):
-    """A task cannot go on. The text is its FailureReason."""
+    """Raised if a task cannot continue. The text is the task's FailureReason."""
 
 
 class MoveTasks:
@@ -110,7 +111,7 @@ class MoveTasks:
         """Create the list of tasks.
 
         Args:
-            count_move: Counts that a message left a DLQ by a task.
+            count_move: Counts a message that a task has moved out of a DLQ.
         """
         self._count_move = count_move
         self._tasks_by_source: dict[str, list[MoveTask]] = {}
@@ -195,7 +196,7 @@ class MoveTasks:
             task.status = CANCELLED if task.status == CANCELLING else COMPLETED
 
     def _move_message(self, task: MoveTask) -> bool:
-        """Move one message. Return False if there is none to move any more."""
+        """Move one message. Return False if no message is left to move."""
         with sqs._queues_lock:
             dlq = sqs._queue_by_arn(task.source_arn)
             if dlq is None:
@@ -289,7 +290,7 @@ def _list_movable_messages(dlq: Queue) -> list[Message]:
 
 
 def _make_new_message(message: Message, destination: Queue) -> Message:
-    """Return the new message that a redriven message becomes."""
+    """Return the new message that the destination gets for a redriven message."""
     sqs._ensure_msg_fields(message)
     now = time.time()
     new_message = {name: message[name] for name in KEPT_FIELDS}
