@@ -26,7 +26,7 @@ from mendq.cli.commands import (
 )
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation, describe_error
-from mendq.cli.output import Output, shorten_list
+from mendq.cli.output import Output, YesOption, confirm, shorten_list
 from mendq.cli.private_file import (
     report_open_files,
     require_writable_path,
@@ -49,8 +49,12 @@ _MOST_QUEUE_NAMES = 4
 _LABEL_BY_PATTERN = {ANY_QUEUE_PATTERN: "queues without a tag"}
 # Most queues with the same symptom that are printed. --json and --html have all of them.
 _MOST_QUEUES_PER_SYMPTOM = 5
-# Metrics that may be asked for by default. They cost about ten cents.
-_DEFAULT_METRIC_COUNT = 10_000
+# Metrics that may be asked for by default, in a region with few queues and with many: about ten
+# cents, or the three sums of each queue and as many further metrics.
+_LEAST_DEFAULT_METRIC_COUNT = 10_000
+_DEFAULT_METRICS_PER_QUEUE = 6
+# A scan that may cost more asks the operator first.
+_MOST_DOLLARS_WITHOUT_ASKING = 1.0
 _IAM_ACTIONS = (
     IAM_ACTIONS_TO_LIST_MANAGED_QUEUES | CASE_QUERY_ACTIONS | FREEZE_ACTIONS | SCAN_FACTS_ACTIONS
 )
@@ -84,9 +88,13 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
             metavar="N",
             help="How many metrics to ask CloudWatch for, each is billed.",
             min=0,
-            show_default=f"{_DEFAULT_METRIC_COUNT:,}; with --dry-run as settings say",
+            show_default=(
+                f"{_LEAST_DEFAULT_METRIC_COUNT:,}, or {_DEFAULT_METRICS_PER_QUEUE} a queue if that "
+                "is more; with --dry-run as settings say"
+            ),
         ),
     ] = None,
+    yes: YesOption = False,
 ) -> Exit:
     """Find symptoms on queues, even if no call fails.
 
@@ -106,14 +114,15 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
         )
     if not dry_run:
         patterns = _make_patterns(call.account, queue or (), prefix)
-        return _scan_region(call, patterns, html, metrics)
-    return _scan_managed_queues(call, metrics)
+        return _scan_region(call, patterns, html, metrics, yes=yes)
+    return _scan_managed_queues(call, metrics, yes=yes)
 
 
-def _scan_managed_queues(call: Invocation, most_metrics: int | None) -> Exit:
+def _scan_managed_queues(call: Invocation, most_metrics: int | None, *, yes: bool) -> Exit:
     """Scan the managed queues as the deployed scan does, and print what would follow."""
     if most_metrics is None:
         most_metrics = call.account.settings.limits.scan_metrics_per_day
+    _confirm_price(call.out, most_metrics, yes=yes)
     dry_run = DryRun(call.account, datetime.now(UTC), MetricBudget(most_metrics))
     with call.out.show_waiting("looking at every managed queue"):
         partial_results = list(dry_run.run_scan())
@@ -149,8 +158,25 @@ def _make_patterns(
     return (*patterns, f"{prefix}*")
 
 
+def _confirm_price(out: Output, most_metrics: int, *, yes: bool) -> None:
+    """Say what the scan may cost at most. Ask the operator if that is much.
+
+    Raises CommandError if the answer is no, or if there is no terminal to ask at.
+    """
+    dollars = METRIC_READ.cost(most_metrics)
+    price_text = f"at most {format_count(most_metrics, 'metric')} of CloudWatch, ${dollars:,.2f}"
+    out.say(f"{price_text}: three sums of each queue, and more of those that these show", "dim")
+    if dollars > _MOST_DOLLARS_WITHOUT_ASKING:
+        confirm(f"Ask for {price_text}?", yes=yes)
+
+
 def _scan_region(
-    call: Invocation, patterns: tuple[str, ...], html_path: Path | None, most_metrics: int | None
+    call: Invocation,
+    patterns: tuple[str, ...],
+    html_path: Path | None,
+    most_metrics: int | None,
+    *,
+    yes: bool,
 ) -> Exit:
     """Scan the queues of the region whose names match, and print the findings.
 
@@ -159,11 +185,14 @@ def _scan_region(
     """
     if html_path is not None:
         require_writable_path(html_path)
-    metric_budget = MetricBudget(_DEFAULT_METRIC_COUNT if most_metrics is None else most_metrics)
-    region_scan = RegionScan(call.account, datetime.now(UTC), metric_budget, patterns)
+    region_scan = RegionScan(call.account, datetime.now(UTC), MetricBudget(0), patterns)
     scan_result = ScanResult()
     with call.out.show_waiting("listing the queues"):
         queue_count = len(region_scan.queues)
+    if most_metrics is None:
+        most_metrics = max(_LEAST_DEFAULT_METRIC_COUNT, _DEFAULT_METRICS_PER_QUEUE * queue_count)
+    _confirm_price(call.out, most_metrics, yes=yes)
+    region_scan.budget.maximum_metrics = most_metrics
     with call.out.show_progress("looking at queues", queue_count) as show_done:
         for scan_result in region_scan.run_scan():
             show_done(scan_result.queues_scanned)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import accumulate
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -72,6 +73,7 @@ from mendq.model.prices import METRIC_READ
 from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
 from mendq.model.steps import Owner
+from mendq.model.traffic import SUM_SERIES, hour_number
 from mendq.notifications.own_change import describe_own_change
 from mendq.scan.reader import ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
@@ -487,7 +489,10 @@ class DryRun(Struct, frozen=True, dict=True):
     def count_metrics_per_hour(
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
     ) -> int:
-        """Return how many metrics the scan, and heal for the findings, would read in one hour.
+        """Return the most metrics that the scan, and heal for the findings, would read an hour.
+
+        It is the mean of an hour with sums and one without, in which each suspect is measured with
+        all its metrics. The deployed scan stops at `limits.scanMetricsPerDay`.
 
         Args:
             scan_result: The result of the scan.
@@ -509,7 +514,20 @@ class DryRun(Struct, frozen=True, dict=True):
             heal_metric_count += self.reader.count_metrics_that_heal_reads(
                 finding.queue_arn, needed_facts
             )
-        return scan_result.metrics + heal_metric_count
+        hour = hour_number(self.now)
+        queues_with_sums = sum(
+            record.sums_hour == hour for record in scan_result.record_by_queue_name.values()
+        )
+        metrics_without_sums = scan_result.metrics + len(SUM_SERIES) * (
+            scan_result.measured - queues_with_sums
+        )
+        mean_metric_count = ceil((scan_result.metrics + metrics_without_sums) / 2)
+        return min(mean_metric_count + heal_metric_count, self._metrics_per_day // 24)
+
+    @property
+    def _metrics_per_day(self) -> int:
+        """The most metrics that the deployed scan may read in a day."""
+        return self._heal_context.settings.limits.scan_metrics_per_day
 
     def document(
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]

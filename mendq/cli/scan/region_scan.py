@@ -6,6 +6,7 @@ If a stack is deployed, the scan also says what that stack would do about the qu
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec.structs import asdict
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import is_access_denied
+from mendq.aws.errors import FactsUnavailable, is_access_denied
 from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
 from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
@@ -46,6 +47,9 @@ from mendq.scan.reader import ScanReader
 from mendq.scan.severity import rate_severity, sort_worst_first
 
 _METRIC_LIMIT_NOTE = f"not measured: {METRIC_LIMIT_REASON}"
+_PARTLY_CHECKED_NOTE = (
+    "not looked at for faults that only cost money or do no harm yet: --max-metrics is spent"
+)
 _OFF_TAG_NOTE = "not looked at: its tag `mendq` is `off`"
 _QUARANTINE_NOTE = "not looked at: by its name it is a quarantine, which is nobody's to fix"
 _ABSENT_QUEUE_NOTE = "there is no queue of that name"
@@ -91,6 +95,10 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """
         dry_run = DryRun(self.account, self.now, self.budget)
         try:
+            # A second try, if AWS does not answer in time: without the stack's settings, a queue
+            # may have to be unchanged for longer before it is measured.
+            with suppress(FactsUnavailable, BotoCoreError):
+                dry_run.queues  # noqa: B018 - reads the stack, its settings and its queues
             dry_run.queues  # noqa: B018 - reads the stack, its settings and its queues
         except (CommandError, *UNDECIDABLE_ERRORS, ClientError, BotoCoreError) as error:
             has_no_stack = isinstance(error, CommandError) and error.code is Exit.NOT_FOUND
@@ -163,6 +171,11 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """
         dry_run = self.stack_dry_run
         return dry_run.account.settings.timing if isinstance(dry_run, DryRun) else Timing()
+
+    @property
+    def _metrics_per_day(self) -> int:
+        """The most metrics that a scan deployed with the default settings may read in a day."""
+        return Limits().scan_metrics_per_day
 
     @cached_property
     def _clients(self) -> Clients:
@@ -258,6 +271,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             **dict.fromkeys(self.absent_queue_names, _ABSENT_QUEUE_NOTE),
             **dict.fromkeys(quarantine_arns, _QUARANTINE_NOTE),
             **dict.fromkeys(arns_of_queues_tagged_off, _OFF_TAG_NOTE),
+            **dict.fromkeys(scan_result.partly_checked_arns, _PARTLY_CHECKED_NOTE),
             **dict.fromkeys(scan_result.skipped_arns, _METRIC_LIMIT_NOTE),
             **dict.fromkeys(scan_result.unsettled_arns, too_new_note),
             # AWS names the policy that refused at the end of a long line.
@@ -284,6 +298,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
                 for finding in sort_worst_first(action_by_finding)
             ],
             "queues": [queue.queue_arn for queue in self.queues],
+            "measured_because": {**scan_result.measuring_reason_by_arn},
             "not_seen": self.explain_unchecked(scan_result),
             "by_failed_calls_alone": SYMPTOMS_UNSEEN_BY_SCANS,
             "metrics_asked": self.budget.asked_metric_count,
