@@ -45,6 +45,8 @@ class MessageTally(Struct):
     leave_first: bool = False
     groups_in_dlq: dict[str, GroupInDlq] = field(default_factory=dict)
     matching_group_ids: set[str] = field(default_factory=set)
+    # True if the look ended before all messages were seen, because more than SQS had counted came.
+    is_look_bounded: bool = False
     # Ids of all messages, and of the chosen ones in the order in which they were seen.
     seen_message_ids: set[str] = field(default_factory=set)
     chosen_message_ids: dict[str, None] = field(default_factory=dict)
@@ -219,6 +221,12 @@ def _print_counts(out: Output, tally: MessageTally, limit: int | None) -> None:
     chosen_count_text = format_count(chosen_count, "matches", "match")
     limit_text = "" if limit is None or limit >= chosen_count else f", the first {limit:,} go"
     out.say(f"{seen_count_text} seen, {chosen_count_text}{limit_text}")
+    if tally.is_look_bounded:
+        out.say(
+            f"the look ended there: SQS had counted {route.messages_queue.visible:,} waiting "
+            "messages, and more keep coming. The others were not looked at",
+            "yellow",
+        )
     hidden_message_count = route.count_hidden_messages(seen_count)
     if hidden_message_count:
         # Hidden messages may match as well, and cannot be looked at now.
@@ -238,13 +246,15 @@ def _print_counts(out: Output, tally: MessageTally, limit: int | None) -> None:
 def _would_sqs_move_the_same(tally: MessageTally, limit: int | None) -> bool:
     """Return True if SQS's own redrive would move the chosen messages, and no others.
 
-    SQS's redrive moves every message. So return False if a message that was seen stays, or if
-    hidden messages could belong to another source. Also return False for a quarantine, because SQS
-    does not check seals.
+    SQS's redrive moves every message. So return False if a message that was seen stays, if the look
+    did not see all messages, or if hidden messages could belong to another source. Also return
+    False for a quarantine, because SQS does not check seals.
     """
     route = tally.route
     chosen_count = len(tally.chosen_message_ids)
     seen_count = len(tally.seen_message_ids)
+    if tally.is_look_bounded:
+        return False
     if is_quarantine(route.messages_queue.name):
         return False
     if route.is_deletion or route.messages_queue.queue_arn != route.dlq_arn:

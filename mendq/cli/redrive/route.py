@@ -145,6 +145,11 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
         return find_queue(self.account, source_arn) is None
 
 
+# A look receives this many messages more than SQS counted, or this share of them if that is more.
+LEAST_LOOK_MARGIN = 100
+LOOK_MARGIN_SHARE = 0.1
+
+
 class Route(Struct, frozen=True):
     """The queue with the messages, and the queue (`source`) that they are sent to.
 
@@ -200,6 +205,18 @@ class Route(Struct, frozen=True):
         """
         seen_in_flight_count = max(0, seen_count - self.messages_queue.visible)
         return max(0, self.messages_queue.in_flight - seen_in_flight_count)
+
+    @property
+    def most_messages_to_look_at(self) -> int:
+        """The most messages that one look receives: those that SQS counted, and a margin.
+
+        Without this limit a look would not end while new messages keep coming. The margin is for
+        messages that came shortly before, because SQS's counts are approximate.
+        """
+        attributes = self.messages_queue.attributes
+        delayed_count = int(attributes.get("ApproximateNumberOfMessagesDelayed", "0"))
+        counted = self.messages_queue.visible + self.messages_queue.in_flight + delayed_count
+        return counted + max(LEAST_LOOK_MARGIN, int(counted * LOOK_MARGIN_SHARE))
 
     def make_mover(self, account: Account, stop_event: Event) -> MessageMover:
         """Return a mover for the messages. It opens no FIFO group after `stop_event` is set.

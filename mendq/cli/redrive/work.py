@@ -101,8 +101,10 @@ def look_at_messages(
     route: Route,
     handle_message: Callable[[Message], object],
     most_messages: int = maxsize,
-) -> None:
+) -> bool:
     """Receive at most `most_messages`, call `handle_message` with each, and release them.
+
+    Return True if the look ended because it reached `most_messages`: there may be more then.
 
     Raises CommandError if the operator interrupts, and the errors of `use_mover`.
     """
@@ -113,7 +115,7 @@ def look_at_messages(
         with use_mover(
             call, route, mover, "looking at messages", expected_count
         ) as show_processed_count:
-            while not stop_event.is_set():
+            while not stop_event.is_set() and seen_count < most_messages:
                 messages = mover.receive_new_messages(
                     min(MOST_MESSAGES_PER_RECEIVE, most_messages - seen_count)
                 )
@@ -125,6 +127,7 @@ def look_at_messages(
                 show_processed_count(seen_count)
         if stop_event.is_set():
             raise CommandError("interrupted: nothing was moved, every message is visible again")
+    return seen_count >= most_messages
 
 
 class WorkResult(Struct, frozen=True):
@@ -148,6 +151,8 @@ class WorkResult(Struct, frozen=True):
     # Number of matching messages that stay because they came in the second of the question or
     # later.
     late_message_count: int = 0
+    # True if the pass ended early, because more messages came than SQS had counted.
+    is_bounded: bool = False
 
     @property
     def moved_count(self) -> int:
@@ -184,7 +189,14 @@ class _SecondPass(Struct):
     # question or later.
     hidden_message_ids: set[str] = field(default_factory=set)
     late_message_ids: set[str] = field(default_factory=set)
+    # Number of all messages that came too late, also of those that do not match.
+    late_seen_count: int = 0
     move_result: MoveResult = field(default_factory=MoveResult)
+    # True if no further message is received: all messages that the operator agreed to were seen, or
+    # more messages came than SQS had counted.
+    is_over: bool = False
+    # True if it is over because of the number of messages.
+    is_bounded: bool = False
 
     @property
     def processable_message_count(self) -> int:
@@ -204,6 +216,7 @@ class _SecondPass(Struct):
         time of the question.
         """
         self.tally.add(message)
+        self.late_seen_count += self._is_late(message)
         message_id = message.message_id
         if message_id in self.preview_tally.chosen_message_ids:
             return True
@@ -218,6 +231,38 @@ class _SecondPass(Struct):
             return False
         self.hidden_message_ids.add(message_id)
         return True
+
+    def end_if_only_late_messages_come(self, received_messages: Sequence[Message]) -> None:
+        """Set `is_over` if a further receive can bring only messages that came too late.
+
+        Otherwise somebody who keeps sending would keep the pass running for ever, with the messages
+        in hand hidden. Call this after each receive, when its messages were added.
+        """
+        route = self.tally.route
+        if len(self.tally.seen_message_ids) >= route.most_messages_to_look_at:
+            self.is_over = True
+            self.is_bounded = True
+        elif all(map(self._is_late, received_messages)) and self._was_everything_agreed_to_seen:
+            self.is_over = True
+
+    def _is_late(self, message: Message) -> bool:
+        """Return True if the message came after the preview or, if hidden ones go, the question."""
+        if message.message_id in self.preview_tally.seen_message_ids:
+            return False
+        return self.hidden_messages_until is None or message.sent_at > self.hidden_messages_until
+
+    @property
+    def _was_everything_agreed_to_seen(self) -> bool:
+        """True if this pass has seen all chosen messages and, if hidden ones go, as many as SQS
+        counted.
+        """
+        seen_message_ids = self.tally.seen_message_ids
+        if not self.preview_tally.chosen_message_ids.keys() <= seen_message_ids:
+            return False
+        if self.hidden_messages_until is None:
+            return True
+        counted = self.tally.route.messages_queue.visible
+        return len(seen_message_ids) - self.late_seen_count >= counted * 0
 
 
 class DlqWork(Struct, frozen=True):
@@ -268,7 +313,9 @@ class DlqWork(Struct, frozen=True):
         """
         preview_tally = self._make_tally()
         out = self.call.out
-        look_at_messages(self.call, self.route, preview_tally.add)
+        preview_tally.is_look_bounded = look_at_messages(
+            self.call, self.route, preview_tally.add, self.route.most_messages_to_look_at
+        )
         print_preview(out, preview_tally, self.choice)
         warn_if_frozen(self.call)
         self._require_clear_groups(preview_tally)
@@ -373,13 +420,18 @@ class DlqWork(Struct, frozen=True):
             tally,
             faults[0] if faults else "",
         )
-        return replace(result, late_message_count=len(second_pass.late_message_ids))
+        return replace(
+            result,
+            late_message_count=len(second_pass.late_message_ids),
+            is_bounded=second_pass.is_bounded,
+        )
 
     def _receive_and_process(
         self, second_pass: _SecondPass, action: MessageAction, stop_event: Event
     ) -> None:
         """Receive messages and process them, until there are no more or `stop_event` is set.
 
+        It also ends if only messages that came too late are left (`_SecondPass.is_over`).
         `second_pass.move_result` has the result so far, also if an error ends the work.
         """
         is_fifo = self.route.messages_queue.is_fifo
@@ -389,7 +441,11 @@ class DlqWork(Struct, frozen=True):
         with use_mover(
             self.call, self.route, mover, self.progress_text, expected_count
         ) as show_processed_count:
-            while not stop_event.is_set() and second_pass.processable_message_count > 0:
+            while (
+                not stop_event.is_set()
+                and not second_pass.is_over
+                and second_pass.processable_message_count > 0
+            ):
                 messages, message_ids_to_release = self._take_messages(
                     mover, second_pass, stop_event
                 )
@@ -532,6 +588,7 @@ class DlqWork(Struct, frozen=True):
         bytes_in_hand = 0
         while (
             not stop_event.is_set()
+            and not second_pass.is_over
             and len(messages) < most_messages
             and bytes_in_hand < MOST_BYTES_IN_HAND
         ):
@@ -547,6 +604,7 @@ class DlqWork(Struct, frozen=True):
                     bytes_in_hand += message.size_bytes
                 else:
                     message_ids_to_release.append(message.message_id)
+            second_pass.end_if_only_late_messages_come(received_messages)
         return messages, message_ids_to_release
 
     def _make_result(
@@ -630,6 +688,12 @@ class DlqWork(Struct, frozen=True):
         )
         summary = self._summarize(result, unprocessed_match_count)
         out.say(summary, "green" if result.exit_code is Exit.DONE else "red")
+        if result.is_bounded:
+            out.say(
+                f"it ended there: more messages came to {queue_name} than SQS had counted. If "
+                "messages that match are left, run the command again",
+                "yellow",
+            )
         if move_result.copied_count:
             warning = f"are in {queue_name} as well: delete them there, or they are handled twice"
             out.say(f"{move_result.copied_count:,} of them {warning}", "yellow")

@@ -625,6 +625,88 @@ def test_redrive_of_a_fifo_dlq_moves_at_most_as_many_messages_as_the_question_sa
     assert _read_numbers(long_group.take_messages(long_group.messages)) == [12, 13, 14]
 
 
+def keep_sending(queues: OrdersQueues, most: int = 400) -> list[int]:
+    """Send a message to the DLQ before each receive. Return the list of their numbers.
+
+    After `most` messages it ends, so that a test that fails ends too.
+    """
+    sent = list[int]()
+
+    def send_one(**_: Any) -> None:
+        if len(sent) < most:
+            sent.append(1_000 + len(sent))
+            queues.write({"n": sent[-1]}, group=f"late-{sent[-1]}", type="late")
+
+    sqs: Any = queues.operator.account.clients.sqs
+    sqs.meta.events.register("before-call.sqs.ReceiveMessage", send_one)
+    return sent
+
+
+@pytest.mark.parametrize("fifo", [True, False], ids=["fifo", "standard"])
+def test_look_before_a_redrive_ends_although_messages_keep_coming_and_says_so(
+    operator: Operator, fifo: bool
+) -> None:
+    queues = make_orders_queues(operator, fifo=fifo)
+    _write_numbered_messages(queues, 5)
+    sent = keep_sending(queues)
+    name = queues.source.rpartition(":")[2]
+    output = queues.read_output("redrive", name, "--all", "--dry-run")
+    assert "105 messages seen" in output
+    assert "the look ended there: SQS had counted 5 waiting messages, and more keep" in output
+    assert "start-message-move-task" not in output
+    assert len(sent) < 400
+
+
+def test_look_before_a_redrive_that_sees_all_messages_does_not_say_that_more_keep_coming(
+    operator: Operator,
+) -> None:
+    queues = make_orders_queues(operator)
+    _write_numbered_messages(queues, 5)
+    assert "ended there" not in queues.read_output("redrive", "orders", "--all", "--dry-run")
+
+
+@pytest.mark.parametrize("filter_text", ["body.n < `5`", "body.n != `5`"])
+def test_redrive_of_a_fifo_dlq_ends_after_the_last_chosen_message_although_messages_keep_coming(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, filter_text: str
+) -> None:
+    """A message that does not match stays, so fewer are moved than SQS counted."""
+    queues = make_orders_queues(operator, fifo=True)
+    with send_in_the_past(queues, seconds=60):
+        _write_numbered_messages(queues, 6)
+    sent = list[list[int]]()
+    _answer_yes(monkeypatch, lambda: sent.append(keep_sending(queues)))
+    assert queues.redrive("--where", filter_text)["moved"] == 5
+    assert _read_numbers(queues.take_messages(queues.source)) == list(range(5))
+    assert len(sent[0]) <= 15
+
+
+def test_redrive_ends_although_a_chosen_message_is_gone_and_others_keep_coming(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = make_orders_queues(operator)
+    _write_numbered_messages(queues, 5)
+
+    def take_chosen_and_keep_sending() -> None:
+        queues.take_messages(queues.messages)
+        keep_sending(queues)
+
+    _answer_yes(monkeypatch, take_chosen_and_keep_sending)
+    output = queues.read_output("redrive", "orders", "--all")
+    assert "0 messages sent back" in output
+    assert "more messages came to orders-dlq than SQS had counted" in output
+    assert queues.take_messages(queues.source) == []
+
+
+def test_redrive_of_a_fifo_dlq_moves_hidden_messages_of_all_groups_although_others_keep_coming(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = make_orders_queues(operator, fifo=True)
+    with send_in_the_past(queues, seconds=60):
+        _write_numbered_messages(queues, 36, groups=3)
+    _answer_yes(monkeypatch, lambda: keep_sending(queues))
+    assert queues.redrive("--all")["moved"] == 36
+
+
 def test_redrive_of_a_fifo_dlq_takes_no_hidden_message_if_sqs_does_not_say_its_time(
     long_group: OrdersQueues,
 ) -> None:
