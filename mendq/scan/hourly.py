@@ -127,6 +127,7 @@ from mendq.scan.store import (
     shard_of,
     store_answers,
 )
+from mendq.scan.urgency import share_seconds_left
 
 # The position before the first queue of a round that has results already. It sorts before the name
 # of every queue. It is not empty, because an empty position means that nothing was stored yet.
@@ -264,7 +265,7 @@ def _scan_stretch(
     )
     for partial_result in scan(stretch_queues, reader, allowance, symptoms, history):
         result = merge_results(result, partial_result)
-    result = add_source_checks(result)
+    result = add_source_checks(share_seconds_left(result))
     note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     _send_findings_to_heal(result, managed_queues, symptoms, reader, context)
     # A DLQ that Mendq made may be unmanaged. Mendq keeps no baseline for it.

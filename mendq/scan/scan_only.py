@@ -70,6 +70,7 @@ from mendq.scan.selection import merge_shared_findings
 from mendq.scan.severity import FindingSeverity, rank_severity, rate_severity, sort_worst_first
 from mendq.scan.source_checks import add_source_checks
 from mendq.scan.store import ScanStore, Stretch
+from mendq.scan.urgency import share_seconds_left
 
 # The summary of a run, for `mendq doctor`, names this many queues that could not be looked at.
 _MAXIMUM_SUMMARIZED_ERRORS = 20
@@ -131,7 +132,7 @@ def _scan_stretch(
     )
     for partial_result in scan(stretch_queues, reader, allowance, symptoms, history):
         result = merge_results(result, partial_result)
-    result = add_source_checks(result)
+    result = add_source_checks(share_seconds_left(result))
     note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     findings = _select_findings(result, listing, symptoms, context)
     _report_news(findings, result.error_by_target, context)

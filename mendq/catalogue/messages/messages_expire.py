@@ -38,7 +38,9 @@ EXPIRED_SHARE_OF_RETENTION = 0.9
 # SQS's gauges are approximate: a difference of this share of the backlog may be none.
 INEXACT_SHARE_OF_BACKLOG = 0.02
 # These symptoms explain why messages are not finished in time.
-EXPLAINING_SYMPTOMS = frozenset({"consumer_failing", "consumer_stopped"})
+EXPLAINING_SYMPTOMS = frozenset(
+    {"consumer_failing", "consumer_stopped", "function_errors", "function_times_out"}
+)
 
 
 def detect(facts: Facts) -> DetectedFault | None:

@@ -84,6 +84,7 @@ from mendq.scan.selection import (
 )
 from mendq.scan.source_checks import add_source_checks
 from mendq.scan.store import ScanStore
+from mendq.scan.urgency import share_seconds_left
 
 if TYPE_CHECKING:
     from botocore.model import OperationModel
@@ -276,7 +277,10 @@ class DryRun(Struct, frozen=True, dict=True):
         allowance = Allowance(may_measure=self.budget.reserve_metrics)
         partial_results = scan(self.queues, self.reader, allowance)
         accumulated_results = accumulate(partial_results, merge_results, initial=ScanResult())
-        return map(add_source_checks, accumulated_results)
+        return (
+            add_source_checks(share_seconds_left(scan_result))
+            for scan_result in accumulated_results
+        )
 
     def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, ExpectedAction]:
         """Return what Mendq would do about each finding.
