@@ -17,6 +17,7 @@ from mendq.cli.cost.bill import (
     count_idle_receives,
     sum_with_and_without_dashboard,
 )
+from mendq.cli.cost.scan_cost import estimate_scan_cost
 from mendq.cli.cost.view import format_dollars
 from mendq.cli.region_alarm import compute_alarm_prices
 from mendq.model.limits import Limits
@@ -42,6 +43,8 @@ from tests.prove.scale import Month
 # three calls an hour.
 QUIET_CALLS = count_idle_receives(IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY) + 3 * HOURS_PER_MONTH
 _MILLION = 1e6
+# The queues for which docs/scan.md says what the scan costs.
+_QUEUES_IN_USE = 500
 
 
 def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
@@ -169,6 +172,32 @@ def scan_only_number(name: str) -> str:
         "measuring": METRIC_READ.cost(measured_metrics),
     }
     return format_dollars(figure_by_name[name])
+
+
+def scan_number(name: str) -> str:
+    """Return one figure about the deployed scan of 500 queues in use, a month in dollars.
+
+    Args:
+        name: A field of `ScanCost`, or `dollars` for the sum.
+
+    Raises:
+        AttributeError: There is no figure with this name.
+    """
+    cost = estimate_scan_cost(_QUEUES_IN_USE, Limits().scan_metrics_per_day)
+    return format_dollars(getattr(cost, name))
+
+
+def scan_pauses() -> str:
+    """Return a table of the longest pause between two reads of a queue's sums."""
+    metrics_per_day = Limits().scan_metrics_per_day
+    rows = [
+        (
+            f"{queue_count:,}",
+            f"{estimate_scan_cost(queue_count, metrics_per_day).longest_pause_hours:,} hours",
+        )
+        for queue_count in (500, 1_000, 2_000, 5_000, 10_000)
+    ]
+    return make_table("#queues in use|#longest pause", rows)
 
 
 def free_types() -> str:

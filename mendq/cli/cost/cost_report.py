@@ -19,6 +19,7 @@ from mendq.cli.account import Account
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import BilledStack, CostLine, NotPriced
 from mendq.cli.cost.calls import CALLS_BY_METRIC, QueueCalls, count_calls
+from mendq.cli.cost.scan_cost import ScanCost, estimate_scan_cost
 from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.queues import read_managed_queues
@@ -93,6 +94,19 @@ class CostReport(Struct):
         with suppress(CommandError, ClientError, BotoCoreError):
             metrics_per_day = self.account.settings.limits.scan_metrics_per_day
             return METRIC_READ.cost(metrics_per_day * bill.DAYS_PER_MONTH)
+        return None
+
+    @property
+    def scan_cost(self) -> ScanCost | None:
+        """The estimate of what the deployed scan costs for these queues, if all are in use.
+
+        None if no queue was listed, if no stack was priced, or if its settings cannot be read.
+        """
+        if not self.stack_lines or not self.queue_arns:
+            return None
+        with suppress(CommandError, ClientError, BotoCoreError):
+            metrics_per_day = self.account.settings.limits.scan_metrics_per_day
+            return estimate_scan_cost(len(self.queue_arns), metrics_per_day)
         return None
 
     def _price_stack(self) -> Iterator[Check]:

@@ -56,6 +56,16 @@ def _print_stack(out: Output, report: CostReport) -> None:
             f"what the scan measures comes on top: at most {format_dollars(measuring_dollars)} a "
             "month (limits.scanMetricsPerDay); `mendq scan --dry-run` says what your queues take"
         )
+    if scan_cost := report.scan_cost:
+        queue_text = format_count(len(report.queue_arns), "queue")
+        sums_text = format_dollars(scan_cost.sums_dollars)
+        suspects_text = format_dollars(scan_cost.suspects_dollars)
+        calls_text = format_dollars(scan_cost.sqs_dollars + scan_cost.lambda_dollars)
+        out.say(
+            f"of it, the sums of {queue_text} take at most {sums_text}, and {suspects_text} are "
+            f"left for suspects; calls to SQS and the Lambda's time add about {calls_text}",
+            "dim",
+        )
     if report.is_stack_scan_only:
         out.say(f"the stack {SCAN_ONLY_TEXT}", "dim")
         return
