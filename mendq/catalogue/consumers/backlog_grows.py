@@ -178,7 +178,6 @@ BACKLOG_GROWS = NotifiedSymptom(
                 Need.OPEN_CASES,
             }
         ),
-        lambda facts: facts.visible > 0,
     ),
     examples=lambda: (
         QueueExample("for six hours", _QUEUE_WITH_GROWING_BACKLOG, "backlog_grows"),

@@ -113,11 +113,10 @@ def _loses_messages_steadily(measurement_of_queue: Measurement) -> bool:
     )
 
 
-def is_suspect(facts: Facts) -> bool:
-    """Return True if a queue without Lambda consumers holds messages and has a long timeout."""
-    has_messages = facts.visible + facts.in_flight > 0
+def is_possible(facts: Facts) -> bool:
+    """Return True if a queue without Lambda consumers has a long timeout."""
     is_long = facts.visibility_seconds >= SHORTEST_DELAY_SECONDS
-    return has_messages and is_long and not facts.lambda_consumers
+    return is_long and not facts.lambda_consumers
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -182,7 +181,7 @@ CONSUMER_CRASHES = NotifiedSymptom(
                 Need.OPEN_CASES,
             }
         ),
-        is_suspect,
+        is_possible,
     ),
     examples=lambda: (
         QueueExample("nearly half of all receives", _make_example_queue(), "consumer_crashes"),

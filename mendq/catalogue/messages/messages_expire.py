@@ -133,7 +133,6 @@ MESSAGES_EXPIRE = NotifiedSymptom(
                 Need.OPEN_CASES,
             }
         ),
-        lambda facts: facts.visible > 0,
     ),
     examples=lambda: (
         QueueExample("consumers are too slow", _make_example_queue(), "messages_expire"),
