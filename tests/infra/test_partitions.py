@@ -1,9 +1,9 @@
-"""The stack in regions of every partition that Mendq supports."""
+"""The stack in regions of every partition that Mendq supports, and with ten kinds of settings."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -12,23 +12,55 @@ from typing import Any
 import pytest
 
 from infra.settings.deployment import read_deployment_settings
+from infra.settings.reading import SettingsRefused
 from infra.synthesis import make_app, synthesize
 from mendq.model.partitions import SUPPORTED_PARTITIONS, dns_suffix_of, partition_of
 from tests.infra.synthesized import light_code
 
 ACCOUNT = "123456789012"
-REGIONS = ("eu-west-1", "us-gov-west-1", "cn-north-1", "eusc-de-east-1")
+SECRET_ARN = f"arn:aws-us-gov:secretsmanager:us-gov-west-1:{ACCOUNT}:secret:pagerduty-AbCdEf"
+# One region a partition, and one in which AWS lists no EMR Serverless (docs/aws-account.md). The
+# region of the European Sovereign Cloud is such a region too.
+REGIONS = ("eu-west-1", "us-gov-west-1", "cn-north-1", "eusc-de-east-1", "cn-northwest-1")
+MANAGING: Mapping[str, Any] = {"mode": "heal", "queues": ["orders*"]}
+SETTINGS_BY_KIND: Mapping[str, Mapping[str, Any]] = {
+    "heal": MANAGING,
+    "default": {},
+    "tags only": {"tagMayRaiseTo": "heal"},
+    "propose": {"mode": "propose", "queues": ["orders"]},
+    "scan-only": {"scanOnly": True, "queues": ["orders*"]},
+    "no nightly job": {**MANAGING, "nightly": {"enabled": False}},
+    "least nightly job": {**MANAGING, "nightly": {"maximumVcpu": 8, "maximumMemoryGb": 28}},
+    "essential alarms": {**MANAGING, "alarms": "essential", "dashboard": False},
+    "chat and teams": {**MANAGING, "notifications": {"chat": {"urgent": True}}},
+    "reads too": {**MANAGING, "trail": {"managementEvents": True}},
+}
+# Settings whose resources do not exist in every partition. They are refused by name.
+REFUSED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "templateHook": {"templateHook": {"mode": "warn"}},
+    "notifications.pagerduty": {"notifications": {"pagerduty": {"secretArn": SECRET_ARN}}},
+}
+
+
+def _synthesize_with(kind: str, regions: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the template by region."""
+    environments = [{"account": ACCOUNT, "region": region} for region in regions]
+    settings = read_deployment_settings({**SETTINGS_BY_KIND[kind], "environments": environments})
+    assembly = synthesize(settings, make_app(Path(mkdtemp())), code=light_code())
+    return {stack.environment.region: stack.template for stack in assembly.stacks}
 
 
 @cache
 def _synthesize_in_each_region() -> dict[str, dict[str, Any]]:
     """Return the template by region."""
-    environments = [{"account": ACCOUNT, "region": region} for region in REGIONS]
-    settings = read_deployment_settings(
-        {"mode": "heal", "queues": ["orders*"], "environments": environments}
-    )
-    assembly = synthesize(settings, make_app(Path(mkdtemp())), code=light_code())
-    return {stack.environment.region: stack.template for stack in assembly.stacks}
+    return _synthesize_with("heal", REGIONS)
+
+
+def _find_foreign_arns(template: Mapping[str, Any], region: str) -> list[str]:
+    """Return the other partitions of which the template names an ARN."""
+    text = json.dumps(template)
+    other_partitions = {*SUPPORTED_PARTITIONS, "aws"} - {partition_of(region)}
+    return [name for name in other_partitions if f"arn:{name}:" in text]
 
 
 def _find_values(document: object, key: str) -> Iterator[list[str]]:
@@ -63,6 +95,24 @@ def test_conditions_on_services_name_them_with_the_domains_of_the_partition(regi
 
 @pytest.mark.parametrize("region", REGIONS)
 def test_template_names_no_arn_of_another_partition(region: str) -> None:
-    text = json.dumps(_synthesize_in_each_region()[region])
-    other_partitions = {*SUPPORTED_PARTITIONS, "aws"} - {partition_of(region)}
-    assert [name for name in other_partitions if f"arn:{name}:" in text] == []
+    assert _find_foreign_arns(_synthesize_in_each_region()[region], region) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [kind for kind in SETTINGS_BY_KIND if kind != "heal"])
+def test_settings_synthesize_in_every_partition_and_name_no_arn_of_another(kind: str) -> None:
+    template_by_region = _synthesize_with(kind, REGIONS)
+    assert template_by_region.keys() == {*REGIONS}
+    foreign_arns = {
+        region: _find_foreign_arns(template, region)
+        for region, template in template_by_region.items()
+    }
+    assert foreign_arns == {region: [] for region in REGIONS}
+
+
+@pytest.mark.parametrize("setting", REFUSED_SETTINGS)
+def test_setting_without_resource_types_in_govcloud_is_refused_by_its_name(setting: str) -> None:
+    environments = [{"account": ACCOUNT, "region": "us-gov-west-1"}]
+    document = {**MANAGING, **REFUSED_SETTINGS[setting], "environments": environments}
+    with pytest.raises(SettingsRefused, match=f"(?m)^{setting}: .*us-gov-west-1"):
+        synthesize(read_deployment_settings(document), make_app(Path(mkdtemp())), code=light_code())
