@@ -26,13 +26,14 @@ _PAGE_HEAD = """# Settings
 
 <!-- Derived from infra/settings by `make docs`: change it there. -->
 
-They stand in `cdk.json`, in the object `mendq` of `context`. For one command a file takes the place
-of the whole object: `make synth SETTINGS=prod.json`, `make cdk SETTINGS=prod.json ARGS=deploy`.
-Each names all mistakes at once, with field and remedy, and does nothing while there is one.
+Settings are in `cdk.json`, in the object `mendq` of `context`. To use a file instead of the whole
+object for one command, name it: `make synth SETTINGS=prod.json`,
+`make cdk SETTINGS=prod.json ARGS=deploy`. If a setting is wrong, the command lists all mistakes
+with their fields and remedies, and does nothing.
 
-With the defaults Mendq watches and changes nothing. A queue is managed when it carries the tag
-`mendq` or when `queues` names it ([the tags](symptoms.md)); how far Mendq goes there
-is the lower of the queue's mode and the symptom's autonomy. Units stand in the names.
+With the defaults, Mendq watches and changes nothing. Mendq manages a queue if it has the tag
+`mendq` or if `queues` names it ([the tags](symptoms.md)). How far Mendq goes there is the lower of
+the queue's mode and the symptom's autonomy. The name of a setting contains its unit.
 """
 
 

@@ -50,7 +50,9 @@ _IAM_ACTIONS = QUEUE_ATTRIBUTES_ACTIONS | {
 }
 _MOST_QUEUE_NAMES = 4
 _QUEUES_OPTION: Any = typer.Option(
-    metavar="FILE", help="What `mendq export` wrote.", show_default="as they stand now"
+    metavar="FILE",
+    help="File that `mendq export` wrote.",
+    show_default="the queues as they are now",
 )
 BACKTEST_LIMITATIONS = (
     "Each incident is decided for itself, as if its queue had stood then as it stands now: open "
@@ -63,15 +65,13 @@ BACKTEST_LIMITATIONS = (
 @command(12, CommandKind.LOOKING, _IAM_ACTIONS)
 def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
-    trail: Annotated[
-        str, typer.Option(metavar="ROOT", help="What AWSLogs is in: folder or s3://.")
-    ],
+    trail: Annotated[str, typer.Option(metavar="ROOT", help="Parent of AWSLogs: folder or s3://.")],
     first: Annotated[str, typer.Option("--from", metavar="DAY", help="Such as 2026-11-02 (UTC).")],
     last: Annotated[str, typer.Option("--to", metavar="DAY", help="The last day.")],
     queues: Annotated[Path | None, _QUEUES_OPTION] = None,
-    mode: Annotated[Mode, typer.Option(help="What the pages are about.")] = Mode.HEAL,
+    mode: Annotated[Mode, typer.Option(help="Mode whose outcome the pages show.")] = Mode.HEAL,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", parser=parse_folder, help="Where the pages are put.")
+        Path, typer.Option(metavar="DIR", parser=parse_folder, help="Folder for the pages.")
     ] = Path(),
 ) -> Exit:
     """Show what Mendq would have done about the failed calls in past CloudTrail files.

@@ -44,7 +44,7 @@ STEP_LINE_INDENT = AGE_COLUMN_WIDTH + 2
 @command(2, CommandKind.LOOKING, CASE_SCAN_ACTIONS)
 def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
-    only_open: Annotated[bool, typer.Option("--open", help="Only those not ended.")] = False,
+    only_open: Annotated[bool, typer.Option("--open", help="Only open cases.")] = False,
     queue: Annotated[
         str | None, typer.Option(metavar="QUEUE", help="Only of this queue: name, URL or ARN.")
     ] = None,
@@ -58,7 +58,7 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
         str | None, typer.Option(metavar="T", help="Only opened since: 2h, 3d or an ISO time.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", help="Not more than so many.", min=1)
+        int | None, typer.Option(metavar="N", help="Number of cases at most.", min=1)
     ] = None,
 ) -> None:
     """List the cases, the newest first.

@@ -27,15 +27,18 @@ from mendq.redrive.message_filter import (
 from mendq.redrive.mover import MOST_MESSAGES_PER_SEND
 
 _WHERE_OPTION = typer.Option(
-    "--where", metavar="JMESPATH", help="Which messages: docs/message-filter.md."
+    "--where", metavar="JMESPATH", help="Only matching messages: docs/message-filter.md."
 )
-_RATE_OPTION = typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
+_RATE_OPTION = typer.Option(metavar="R/s", help="Messages per second at most, such as 10/s.")
 _TYPE_AND_DEFAULT_BY_PARAMETER: dict[str, tuple[Any, Any]] = {
     "where": (Annotated[str | None, _WHERE_OPTION], None),
     "every": (Annotated[bool, typer.Option("--all", help="All messages of this queue.")], False),
-    "limit": (Annotated[int | None, typer.Option(help="At most so many.", min=1)], None),
+    "limit": (Annotated[int | None, typer.Option(help="Number of messages at most.", min=1)], None),
     "rate": (Annotated[str | None, _RATE_OPTION], None),
-    "dry_run": (Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")], False),
+    "dry_run": (
+        Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.")],
+        False,
+    ),
     "yes": (YesOption, False),
 }
 _RATE_PATTERN = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")

@@ -30,7 +30,9 @@ from mendq.redrive.messages import Message
 
 _MAXIMUM_LISTED_EXPIRY_TIMES = 3
 DlqArgument = Annotated[str, make_queue_argument("The DLQ or its source:")]
-SampleSizeOption = Annotated[int, typer.Option("--sample", help="Look at so many.", min=1, max=500)]
+SampleSizeOption = Annotated[
+    int, typer.Option("--sample", help="Number of messages to look at.", min=1, max=500)
+]
 BodiesOption = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
 
 

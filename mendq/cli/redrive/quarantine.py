@@ -232,7 +232,7 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
 def peek(
     call: Invocation,
     queue: QuarantineArgument,
-    limit: Annotated[int, typer.Option(help="Show at most so many.", min=1, max=1_000)] = 10,
+    limit: Annotated[int, typer.Option(help="Number of messages at most.", min=1, max=1_000)] = 10,
     bodies: BodiesOption = False,
 ) -> None:
     """Show quarantined messages: why, since when, attributes.

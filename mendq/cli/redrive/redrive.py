@@ -42,9 +42,11 @@ from mendq.redrive.messages import Message, MoveResult, RedriveMarker
 from mendq.redrive.mover import Destination, MessageMover
 
 QueueName = Annotated[str, make_queue_argument("The source; with --to, the DLQ:")]
-_TO_OPTION = typer.Option("--to", metavar="OTHER", help="Where messages go whose source is gone.")
+_TO_OPTION = typer.Option(
+    "--to", metavar="OTHER", help="Queue that takes messages whose source was deleted."
+)
 _FROM_OPTION = typer.Option(
-    "--from", metavar="SOURCE", help="With --to: those that died there alone."
+    "--from", metavar="SOURCE", help="With --to: only messages from this source queue."
 )
 _LEAVE_FIRST_OPTION = typer.Option(
     "--leave-first", help="Leave the first message of each FIFO group."
@@ -53,7 +55,7 @@ ToOption = Annotated[str | None, _TO_OPTION]
 FromOption = Annotated[str | None, _FROM_OPTION]
 LeaveFirstOption = Annotated[bool, _LEAVE_FIRST_OPTION]
 _UNSEALED_OPTION = typer.Option(
-    "--unsealed", help="Of a quarantine: also messages without Mendq's seal."
+    "--unsealed", help="From a quarantine: also messages without Mendq's seal."
 )
 UnsealedOption = Annotated[bool, _UNSEALED_OPTION]
 
