@@ -84,7 +84,7 @@ MANY_FIXES_ALARM = AlarmDescription(
 FIXES_STILL_COMING_ALARM = AlarmDescription(
     name="fixes_still_coming",
     firing_condition=f"a fix in the last {RECENT_FIXES_PERIOD.to_minutes():.0f} minutes",
-    impact="None by itself: without it the page of many fixes is not sent, or ends.",
+    impact="None by itself. While this alarm is off, the page of many fixes is not sent, or ends.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
     part=FIXES_SPIKE_STACK_PART,
@@ -105,10 +105,10 @@ FIXES_OVER_CEILING_ALARM = AlarmDescription(
 FIX_BEING_VERIFIED_ALARM = AlarmDescription(
     name="fix_being_verified",
     firing_condition=(
-        f"{MINUTES_IN_A_ROW_TO_SUPPRESS} minutes in a row a fix of the last "
-        f"{_FIXES_PERIOD_TEXT}, one of many, was still to prove good"
+        f"for {MINUTES_IN_A_ROW_TO_SUPPRESS} minutes in a row, one of many fixes of the last "
+        f"{_FIXES_PERIOD_TEXT} was being verified"
     ),
-    impact="None: while it stands, and not for long, the page of many fixes is held back.",
+    impact="None. While this alarm is on, the page of many fixes is held back, but not for long.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
     part=FIXES_SPIKE_STACK_PART,
@@ -117,7 +117,7 @@ LONG_VERIFICATION_ALARM = AlarmDescription(
     name="fix_verified_for_long",
     firing_condition=f"one of many fixes was being verified in {MAXIMUM_SUPPRESSED_MINUTES} of "
     f"{SUPPRESSION_WINDOW_MINUTES} minutes",
-    impact="None: while it stands, the page of many fixes is not held back.",
+    impact="None. While this alarm is on, the page of many fixes is not held back.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
     part=FIXES_SPIKE_STACK_PART,
@@ -127,7 +127,7 @@ FIXES_HELD_BACK_ALARM = AlarmDescription(
     name="fixes_held_back",
     firing_condition="one of many fixes is being verified, and was not for "
     f"{MAXIMUM_SUPPRESSED_MINUTES} of the last {SUPPRESSION_WINDOW_MINUTES} minutes",
-    impact="None: while it stands, the page of many fixes is held back.",
+    impact="None. While this alarm is on, the page of many fixes is held back.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
     part=FIXES_SPIKE_STACK_PART,

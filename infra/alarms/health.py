@@ -69,7 +69,7 @@ NIGHTLY_MISSING_HOURS = 27
 # A period that contains all three attempts to deliver a report.
 REPORT_DELIVERY_PERIOD = Duration.minutes(15)
 _UNSEEN_CALLS_IMPACT = (
-    "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
+    "Mendq may not see failed calls: then it fixes nothing and sends no page about a case."
 )
 _ERROR_FREQUENCY_TEXT = (
     f"in {BREACHING_ERROR_PERIODS} of {ERROR_WATCHED_PERIODS} periods of 5 minutes"
@@ -80,14 +80,16 @@ HEARTBEAT_MISSING_ALARM = AlarmDescription(
     name="heartbeat_missing",
     firing_condition=f"follow_up, which runs each minute, did not end well or sent no metrics for "
     f"{HEARTBEAT_MISSING_MINUTES} minutes",
-    impact="Nobody looks after open cases, and the alarms on them stand where they stood.",
+    impact="Open cases do not continue, and the alarms on them keep their last state.",
     severity=Severity.URGENT,
     part=_LIVENESS_PART,
     is_essential=True,
 )
 PROBE_LOST_ALARM = AlarmDescription(
     name="probe_lost",
-    firing_condition=f"{LOST_PROBES_TO_REPORT} probes in a row were lost, or none is sent any more",
+    firing_condition=(
+        f"{LOST_PROBES_TO_REPORT} probes in a row were lost, or no probe is sent any more"
+    ),
     impact=_UNSEEN_CALLS_IMPACT,
     severity=Severity.URGENT,
     part=_LIVENESS_PART,
@@ -96,10 +98,11 @@ PROBE_LOST_ALARM = AlarmDescription(
 INTAKE_LATE_ALARM = AlarmDescription(
     name="intake_late",
     firing_condition=(
-        f"the oldest failed call waits longer than {MAXIMUM_RECEIVE_COUNT} tries of heal take, "
-        f"for {INTAKE_LATE_MINUTES} minutes"
+        f"for {INTAKE_LATE_MINUTES} minutes, the oldest failed call waits longer than "
+        f"{MAXIMUM_RECEIVE_COUNT} attempts of heal take"
     ),
-    impact="Fixes come late or not at all: heal is not running, or not as fast as calls fail.",
+    impact="Fixes come late or not at all: heal does not run, or calls fail faster than it handles "
+    "them.",
     part=_LIVENESS_PART,
     is_essential=True,
 )
@@ -112,16 +115,16 @@ HEAL_FAILING_ALARM = AlarmDescription(
 )
 NOT_HEALING_ALARM = AlarmDescription(
     name="not_healing",
-    firing_condition="failed calls reach the intake and do not come through heal",
+    firing_condition="failed calls reach the intake queue, but heal does not handle them",
     impact=_UNSEEN_CALLS_IMPACT,
     severity=Severity.URGENT,
 )
 _ERRORS_PART = "Failing"
 HEAL_ERRORS_ALARM = AlarmDescription(
     name="heal_errors",
-    firing_condition=f"heal could not do what failed calls asked for, {_ERROR_FREQUENCY_TEXT}",
-    impact="Of some queues at least, failing calls come to nothing: no fix, and no page about a "
-    "case.",
+    firing_condition=f"heal could not handle failed calls, {_ERROR_FREQUENCY_TEXT}",
+    impact="On some queues at least, Mendq fixes nothing after failed calls and sends no page "
+    "about a case.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
     part=_ERRORS_PART,
@@ -129,8 +132,8 @@ HEAL_ERRORS_ALARM = AlarmDescription(
 )
 FOLLOW_UP_ERRORS_ALARM = AlarmDescription(
     name="follow_up_errors",
-    firing_condition=f"follow_up could not look after a case, {_ERROR_FREQUENCY_TEXT}",
-    impact="Cases stay where they are: fixes are not verified, and approved ones are not made.",
+    firing_condition=f"follow_up could not continue a case, {_ERROR_FREQUENCY_TEXT}",
+    impact="Some cases do not continue: their fixes are not verified, or not made after approval.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
     part=_ERRORS_PART,
@@ -138,11 +141,12 @@ FOLLOW_UP_ERRORS_ALARM = AlarmDescription(
 )
 _SCANNING_PART = "Scanning"
 _NO_SCAN_IMPACT = (
-    "What fails no call is found by the scan alone, and stays unseen where it cannot look."
+    "Only the scan finds faults that make no call fail. Mendq does not see them on queues that "
+    "it cannot scan."
 )
 SCAN_ERRORS_ALARM = AlarmDescription(
     name="scan_errors",
-    firing_condition=f"the scan could not look at some queue, or at none, in {SCAN_ERROR_HOURS} of "
+    firing_condition=f"the scan could not check some or all queues in {SCAN_ERROR_HOURS} of "
     f"{SCAN_WATCHED_HOURS} hours",
     impact=_NO_SCAN_IMPACT,
     runbook="scan_failing",
@@ -164,10 +168,10 @@ _OPEN_CASES_PART = "OpenCases"
 CASE_ESCALATED_ALARM = AlarmDescription(
     name="case_escalated",
     firing_condition=(
-        "a case was escalated; it ends by itself within minutes, so that the next one rings too"
+        "a case was escalated; the alarm ends within minutes, so that it can ring for the next case"
     ),
     impact="A queue is broken in a way that Mendq cannot or may not fix. Each case has a page of "
-    "its own, which may come later where many are sent.",
+    "its own, which may come later if many are sent.",
     command=OPEN_CASES_COMMAND,
     runbook="cases_escalated",
     severity=Severity.URGENT,
@@ -176,9 +180,9 @@ CASE_ESCALATED_ALARM = AlarmDescription(
 )
 ESCALATED_CASES_OPEN_ALARM = AlarmDescription(
     name="escalated_cases_open",
-    firing_condition="a case is escalated, and for as long as one is",
-    impact="A queue stays broken until a person settles its case; this ends when the last of them "
-    "does.",
+    firing_condition="at least one case is escalated",
+    impact="A queue stays broken until a person settles its case. The alarm ends with the last "
+    "such case.",
     command=OPEN_CASES_COMMAND,
     runbook="cases_escalated",
     severity=Severity.INFO,
@@ -186,9 +190,9 @@ ESCALATED_CASES_OPEN_ALARM = AlarmDescription(
 )
 PROPOSED_CASES_OPEN_ALARM = AlarmDescription(
     name="proposed_cases_open",
-    firing_condition="a proposal waits for a person, and for as long as one does",
-    impact="Mendq knows a change that would help and may not make it by itself. Where nobody "
-    "approves it in time it expires.",
+    firing_condition="at least one proposal waits for a person",
+    impact="Mendq knows a change that would help, but needs a person's approval. A proposal that "
+    "is not approved in time expires.",
     command=OPEN_CASES_COMMAND,
     runbook="proposals_waiting",
     severity=Severity.INFO,
@@ -206,8 +210,8 @@ FAILED_CALLS_UNDELIVERED_ALARM = AlarmDescription(
 )
 OWN_DLQ_ALARM = AlarmDescription(
     name="own_dlq",
-    firing_condition="a DLQ of Mendq's own holds something",
-    impact="Something that Mendq was to do was given up; it is kept for 14 days, for a person.",
+    firing_condition="one of Mendq's own DLQs has messages",
+    impact="Mendq gave up some of its work. The messages about it are kept for 14 days.",
     severity=Severity.INFO,
     part=_PARKED_MESSAGES_PART,
     is_essential=True,
@@ -218,14 +222,14 @@ LAMBDA_FAILING_ALARM = AlarmDescription(
         f"a Lambda that writes failed in {WRITER_FAILING_PERIODS} of {WRITER_WATCHED_PERIODS} "
         "periods of 5 minutes"
     ),
-    impact="Changes that were approved, or are due, are not made; after a day their cases are "
+    impact="Changes that were approved or are due are not made. After a day, their cases are "
     "escalated.",
     severity=Severity.INFO,
     part=_PARKED_MESSAGES_PART,
 )
 _NIGHTLY_RUNS_PART = "NightlyRuns"
-_NO_NIGHTLY_RUN_IMPACT = "The week's report lacks this nightly run; queues are fixed all the same."
-_NO_REPORT_IMPACT = "There is no new weekly report; queues are fixed all the same."
+_NO_NIGHTLY_RUN_IMPACT = "The weekly report lacks this nightly run. Mendq still fixes queues."
+_NO_REPORT_IMPACT = "There is no new weekly report. Mendq still fixes queues."
 NIGHTLY_FAILED_ALARM = AlarmDescription(
     name="nightly_failed",
     firing_condition="the newest nightly run ended and wrote nothing",
@@ -244,7 +248,7 @@ NIGHTLY_MISSING_ALARM = AlarmDescription(
 )
 NIGHTLY_DOUBTFUL_ALARM = AlarmDescription(
     name="nightly_doubtful",
-    firing_condition="the newest nightly run read nothing, or far less than is usual",
+    firing_condition="the newest nightly run read nothing, or far less than usual",
     impact=_NO_NIGHTLY_RUN_IMPACT,
     runbook="nightly_and_report",
     part=_NIGHTLY_RUNS_PART,
@@ -252,14 +256,14 @@ NIGHTLY_DOUBTFUL_ALARM = AlarmDescription(
 NIGHTLY_FAILING_ALARM = AlarmDescription(
     name="nightly_failing",
     firing_condition="a nightly run failed, is missing or read too little",
-    impact="The weekly report lacks a day, or comes late; queues are fixed all the same.",
+    impact="The weekly report lacks a day, or comes late. Mendq still fixes queues.",
     runbook="nightly_and_report",
     severity=Severity.INFO,
     part=_NIGHTLY_RUNS_PART,
 )
 WEEK_FAILED_ALARM = AlarmDescription(
     name="week_failed",
-    firing_condition="the newest weekly run ended and summed nothing up",
+    firing_condition="the newest weekly run ended without a summary",
     impact=_NO_REPORT_IMPACT,
     runbook="nightly_and_report",
     severity=Severity.INFO,
@@ -267,7 +271,7 @@ WEEK_FAILED_ALARM = AlarmDescription(
 )
 REPORT_MISSING_ALARM = AlarmDescription(
     name="report_missing",
-    firing_condition=f"no week was summed up for {LONGEST_TIME_BETWEEN_REPORTS.days} days; "
+    firing_condition=f"there was no weekly summary for {LONGEST_TIME_BETWEEN_REPORTS.days} days; "
     "checked after each nightly run",
     impact=_NO_REPORT_IMPACT,
     runbook="nightly_and_report",
@@ -277,10 +281,9 @@ REPORT_MISSING_ALARM = AlarmDescription(
 REPORT_NOT_DELIVERED_ALARM = AlarmDescription(
     name="report_not_delivered",
     firing_condition=(
-        "the newest report was not delivered; only where report.sender and report.recipients "
-        "are set"
+        "the newest report was not delivered; only if report.sender and report.recipients are set"
     ),
-    impact="Somebody has not got the weekly report. Its page lies in the report bucket.",
+    impact="Some recipients did not get the weekly report. It is in the report bucket.",
     command="mendq report",
     runbook="report_not_mailed",
     severity=Severity.INFO,
