@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import translate_aws_errors
+from mendq.aws.errors import FactsUnavailable, translate_aws_errors
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import (
     DATAPOINT_PERIOD,
+    DAYS_OF_TRAFFIC,
+    DAYS_OF_TRAFFIC_METRICS,
     LONGEST_WINDOW,
     METRIC_KINDS_OF_SOME_QUEUES,
     METRICS_BY_KIND,
     Datapoints,
     DatapointsBySeries,
+    DaysOfTraffic,
     Measurement,
     Window,
     select_series,
@@ -147,6 +150,28 @@ def count_deleted_messages(
     return int(
         sum(value for _, value in select_finite_points(points_by_query_id.get("deleted", ())))
     )
+
+
+def read_days_of_traffic(clients: Clients, queue_arn: str, now: datetime) -> DaysOfTraffic:
+    """Return the hours of the last four days in which the queue was read. Raise FactsUnavailable.
+
+    The current hour counts up to `now`. AWS bills the two metrics DAYS_OF_TRAFFIC_METRICS.
+    """
+    dimension = make_queue_dimension(queue_arn)
+    queries = [
+        build_query(f"m{index}", dimension, metric, "Sum", 3600)
+        for index, metric in enumerate(DAYS_OF_TRAFFIC_METRICS)
+    ]
+    points_by_query_id = read_metric_series(
+        clients, queries, now - DAYS_OF_TRAFFIC, now, subject=queue_arn
+    )
+    if len(points_by_query_id) < len(queries):
+        raise FactsUnavailable(f"the traffic of four days of {queue_arn}: it is incomplete")
+    received, deleted = (
+        tuple(hour for hour, count in sorted(select_finite_points(points)) if count > 0)
+        for points in (points_by_query_id["m0"], points_by_query_id["m1"])
+    )
+    return DaysOfTraffic(received, deleted)
 
 
 # Two weeks have 4,032 datapoints per metric at this period.

@@ -106,7 +106,8 @@ def list_consumers(
 
     Returns:
         The functions with an enabled mapping, without metrics and without deleted functions; and
-        the ARNs of the functions with a disabled mapping. A function has one entry per mapping.
+        the ARNs of the functions with a disabled mapping, and of those that were deleted. A
+        function has one entry per mapping.
     """
     consumers: list[LambdaConsumer] = []
     stopped_function_arns: list[str] = []
@@ -118,6 +119,8 @@ def list_consumers(
             stopped_function_arns.append(function_arn)
         elif mapping_state in _ACTIVE_MAPPING_STATES and timeout_seconds is not None:
             consumers.append(_make_consumer(mapping, timeout_seconds))
+        elif mapping_state in _ACTIVE_MAPPING_STATES and function_arn in timeout_seconds_by_arn:
+            stopped_function_arns.append(function_arn)
     return tuple(consumers), tuple(stopped_function_arns)
 
 

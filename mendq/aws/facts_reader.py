@@ -22,6 +22,7 @@ from mendq.aws.cloudwatch import (
     list_metric_kinds,
     measure_queues,
     read_alarmed_metrics,
+    read_days_of_traffic,
 )
 from mendq.aws.consumers import (
     FunctionMetrics,
@@ -353,6 +354,11 @@ class FactsReader(Struct, frozen=True):
             source_arn, source_tags, source_mode, deletes_per_second, self.timing.soak_factor
         )
 
+    def with_days_of_traffic(self, facts: Facts) -> Facts:
+        """Return the facts with the hours of the last four days in which the queue was read."""
+        days_of_traffic = self.ask(read_days_of_traffic, facts.queue_arn, self.now)
+        return replace(facts, days_of_traffic=days_of_traffic)
+
     def with_measurements(self, facts: Facts) -> Facts:
         """Return the facts with the queue's measurement; without one if the window is too short."""
         window = self.choose_window(facts)
@@ -384,4 +390,5 @@ _FACTS_ADDER_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.SOURCE_CASES: FactsReader.with_source_cases,
     Need.REDRIVE_SOURCES: FactsReader.with_redrive_sources,
     Need.MEASUREMENTS: FactsReader.with_measurements,
+    Need.DAYS_OF_TRAFFIC: FactsReader.with_days_of_traffic,
 }

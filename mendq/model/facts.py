@@ -11,7 +11,7 @@ from typing import Literal
 from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
 from mendq.model.mapping import DEFAULT_BATCH_SIZE, ProvisionedPollers
-from mendq.model.metrics import Measurement
+from mendq.model.metrics import DaysOfTraffic, Measurement
 from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
 from mendq.model.policy import CheckedPin
@@ -136,6 +136,8 @@ class Need(Enum):
     )
     RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY_READ_ACTION,)
     MEASUREMENTS = ("measurement",), (_METRICS_READ_ACTION, _METRIC_LIST_READ_ACTION)
+    # Receives and deletes of four days, by hour. A scan reads them only after a first finding.
+    DAYS_OF_TRAFFIC = ("days_of_traffic",), (_METRICS_READ_ACTION,)
     ALARMS = ("alarmed_metrics",), (_ALARMS_READ_ACTION,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS_READ_ACTION,)
     DLQ_SOURCES = (
@@ -436,8 +438,10 @@ class Facts(QueueFacts):
         dlq: The queue that the RedrivePolicy names; None if there is none or it was not read.
         visibility_seconds_set_by_person: The visibility timeout that a person set last, even if
             Mendq has changed it since; None if it was not read.
-        stopped_consumers: The ARNs of functions whose event source mapping is disabled.
+        stopped_consumers: The ARNs of functions whose event source mapping is disabled, or that
+            were deleted.
         measurement: The queue's metrics; None if they were not read or CloudWatch has no data.
+        days_of_traffic: When the queue was read in the last four days; None if that was not asked.
         move_task_running: True if SQS's own redrive (a message movement task) moves messages into
             this queue, or out of this queue or its DLQ, or may have done so in the measured time.
         dlq_sources: The confirmed queues that name this queue as their DLQ
@@ -469,6 +473,7 @@ class Facts(QueueFacts):
     visibility_seconds_set_by_person: int | None = None
     stopped_consumers: tuple[str, ...] = ()
     measurement: Measurement | None = None
+    days_of_traffic: DaysOfTraffic | None = None
     move_task_running: bool = False
     dlq_sources: tuple[QueueFacts, ...] | None = None
     unconfirmed_sources: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ LONGEST_WINDOW = timedelta(hours=6)
 CLOUDWATCH_LAG = timedelta(minutes=3)
 # SQS sends one datapoint per minute. A longer period would blur both ends of a backlog.
 DATAPOINT_PERIOD = timedelta(minutes=1)
+_ONE_HOUR = timedelta(hours=1)
 # No window begins longer ago than this.
 OLDEST_WINDOW_START_AGE = LONGEST_WINDOW + CLOUDWATCH_LAG + DATAPOINT_PERIOD
 
@@ -65,6 +66,42 @@ METRICS_BY_KIND: Mapping[str, Mapping[str, QueueMetric]] = {
 # Only CloudWatch knows which queues have metrics of these kinds. To find them, Mendq lists the
 # first metric of each kind.
 METRIC_KINDS_OF_SOME_QUEUES = ("message groups", "processing")
+
+
+# CloudWatch is asked for this much hourly traffic to tell how a queue is usually read.
+DAYS_OF_TRAFFIC = timedelta(days=4)
+# The metrics of these days: receives and deletes. CloudWatch bills each.
+DAYS_OF_TRAFFIC_METRICS = ("NumberOfMessagesReceived", "NumberOfMessagesDeleted")
+
+
+@dataclass(frozen=True)
+class DaysOfTraffic:
+    """The hours of the last four days in which a queue was read.
+
+    Hours without a datapoint count as hours without receives. So pauses are rather too long than
+    too short.
+
+    Attributes:
+        hours_with_receives: The begin of each hour with receives, oldest first.
+        hours_with_deletes: The begin of each hour with deletes, oldest first.
+    """
+
+    hours_with_receives: tuple[datetime, ...] = ()
+    hours_with_deletes: tuple[datetime, ...] = ()
+
+    @property
+    def longest_pause(self) -> timedelta:
+        """The longest time between an hour with receives and the next one; 0 if there is none."""
+        pauses = [
+            next_hour - hour - _ONE_HOUR for hour, next_hour in pairwise(self.hours_with_receives)
+        ]
+        return max(pauses, default=timedelta(0))
+
+    def measure_pause_at(self, now: datetime) -> timedelta | None:
+        """Return the time since the end of the last hour with receives; None without receives."""
+        if not self.hours_with_receives:
+            return None
+        return max(timedelta(0), now - self.hours_with_receives[-1] - _ONE_HOUR)
 
 
 def select_series(kinds: Iterable[str]) -> Mapping[str, QueueMetric]:
@@ -518,7 +555,6 @@ LONGEST_DELAY_OF_FIRST_REPORT = timedelta(minutes=15)
 # The longest visibility timeout: SQS keeps no message in flight for longer.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 LONGEST_PROCESSING_SECONDS = 43_200
-_ONE_HOUR = timedelta(hours=1)
 # Datapoints by the series names of METRICS_BY_KIND.
 DatapointsBySeries = Mapping[str, Datapoints]
 

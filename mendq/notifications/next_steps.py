@@ -83,7 +83,6 @@ _ANY_QUEUE: frozenset[QueueTrait] = frozenset()
 
 # What is true of every queue with the symptom. Tests compare it with the catalogue's examples.
 GUARANTEED_TRAITS_BY_SYMPTOM: Mapping[str, frozenset[QueueTrait]] = {
-    "consumer_stopped": frozenset({QueueTrait.LAMBDA_MAPPING}),
     "consumer_throttled": frozenset({QueueTrait.LAMBDA_MAPPING}),
     "dlq_messages_arriving": frozenset({QueueTrait.IS_DLQ}),
     "dlq_source_not_allowed": frozenset({QueueTrait.IS_DLQ}),
@@ -96,6 +95,7 @@ GUARANTEED_TRAITS_BY_SYMPTOM: Mapping[str, frozenset[QueueTrait]] = {
 # What is true of every queue for which a symptom's plan refuses with the code.
 GUARANTEED_TRAITS_BY_CODE: Mapping[tuple[str, str], frozenset[QueueTrait]] = {
     ("visibility_timeout_too_short", "consumer_failing"): frozenset({QueueTrait.FAILING_FUNCTION}),
+    ("consumer_stopped", "consumer_stopped"): frozenset({QueueTrait.LAMBDA_MAPPING}),
     ("fifo_group_blocked", "waits_for_dlq"): frozenset({QueueTrait.HAS_DLQ}),
 }
 # What is true of every queue with the code, whatever the symptom.
@@ -261,6 +261,11 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     ),
     "consumer_failing": OperatorStep(
         "Find out why consumers do not finish messages.", _LIST_CONSUMERS_COMMAND, needs=_ANY_QUEUE
+    ),
+    "consumer_ended": OperatorStep(
+        "Start the queue's consumer, unless it is off on purpose.",
+        _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "consumer_stopped": OperatorStep(
         "Enable the event source mapping, unless it is off on purpose.",

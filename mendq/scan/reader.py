@@ -18,6 +18,7 @@ from mendq.aws.cloudwatch import (
     list_metric_kinds,
     measure_queues,
     read_alarmed_metrics,
+    read_days_of_traffic,
     read_queue_series,
 )
 from mendq.aws.consumers import (
@@ -41,7 +42,7 @@ from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.seen_moves import SeenMoves
 from mendq.model.consent import Consent
 from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, Need
-from mendq.model.metrics import Datapoints, Measurement, Window
+from mendq.model.metrics import DAYS_OF_TRAFFIC_METRICS, Datapoints, Measurement, Window
 from mendq.model.traffic import Traffic, summarize_traffic
 
 if TYPE_CHECKING:
@@ -383,11 +384,19 @@ class ScanReader(FactsReader, frozen=True):
             metric_count += self.count_function_metrics(
                 facts_of_queues, includes_cached=includes_cached
             )
+        if Need.DAYS_OF_TRAFFIC in needs and (
+            includes_cached or not self.has_days_of_traffic(facts.queue_arn)
+        ):
+            metric_count += len(DAYS_OF_TRAFFIC_METRICS)
         if Need.REDRIVE_SOURCES in needs:
             # The deletes of each source. Unconfirmed ones count too, so this may be too many.
             source_count = len(self.ask(list_source_arns, facts.queue_arn))
             metric_count += min(max(1, source_count), MOST_REDRIVE_SOURCES)
         return metric_count
+
+    def has_days_of_traffic(self, queue_arn: str) -> bool:
+        """Return True if the queue's traffic of the last four days was asked for in this scan."""
+        return self.scan_answers.has_answer((read_days_of_traffic, queue_arn, self.now))
 
     def count_metrics_that_heal_reads(self, queue_arn: str, needs: Collection[Need]) -> int:
         """Return how many metrics heal will read about the queue."""
@@ -420,7 +429,7 @@ _LAMBDA_READ_FUNCTIONS = (
     read_reserved_concurrency,
     _read_mappings_by_source,
 )
-_CLOUDWATCH_READ_FUNCTIONS = (list_metric_kinds, read_alarmed_metrics)
+_CLOUDWATCH_READ_FUNCTIONS = (list_metric_kinds, read_alarmed_metrics, read_days_of_traffic)
 
 
 def make_scan_reader(

@@ -64,10 +64,12 @@ Rules:
    tag is `off`. Mendq is responsible for this DLQ, because other people may not notice its faults.
    It is read once per scan.
 
-9. A detection that takes redrives into account runs twice if the queue was measured
-   (`Facts.measurement`) and the first run found something: first without asking for redrives, then
-   with them. Listing redrives costs a call per DLQ, and a redrive can only explain a finding away,
-   never make one. It explains measurements only, so other findings need no second run.
+9. A detection that takes redrives or the traffic of four days into account runs again if the queue
+   was measured (`Facts.measurement`) and the first run found something: first without asking for
+   them, then with each. Listing redrives costs a call per DLQ, four days of traffic cost two
+   metrics, and both can only explain a finding away, never make one. They explain measurements
+   only, so other findings need no second run. If the allowance refuses the two metrics, the
+   symptom is not judged, and the queue is recorded with that reason.
 
 This module stores nothing, sends no notifications, and does not choose which findings matter. So
 `mendq scan --dry-run` can use the same function.
@@ -91,7 +93,7 @@ from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_k
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.metrics import Measurement, Window
+from mendq.model.metrics import DAYS_OF_TRAFFIC_METRICS, Measurement, Window
 from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG
 from mendq.model.traffic import (
     SUM_SERIES,
@@ -118,6 +120,8 @@ MOST_FAILED_READS = 2
 NEEDS_READ_FOR_SUSPECTS = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
 # Facts that only the plans of symptoms need. A scan makes no plan, so it does not read them.
 NEEDS_OF_PLANS = frozenset({Need.DLQ_NAMESAKE})
+# Facts that can only explain a finding away, in the order in which they are read (rule 9).
+NEEDS_THAT_EXPLAIN = (Need.MOVE_TASKS, Need.DAYS_OF_TRAFFIC)
 # Why a queue was left out.
 SUMS_SKIPPED = (
     "its sums were not read: the metrics or the time of this scan were spent on other queues"
@@ -622,7 +626,8 @@ def _measure_while_allowed(
         if not may_measure(metric_count):
             yield _skip_suspects(suspects[batch_start:])
             return
-        yield replace(_measure_batch(suspect_batch, reader), metrics=metric_count)
+        batch_result = _measure_batch(suspect_batch, reader, may_measure)
+        yield replace(batch_result, metrics=metric_count + batch_result.metrics)
 
 
 def _skip_suspects(suspects: Iterable[_Suspect]) -> ScanResult:
@@ -641,8 +646,13 @@ def _skip_suspects(suspects: Iterable[_Suspect]) -> ScanResult:
     )
 
 
-def _measure_batch(suspect_batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
-    """Measure some suspects together, and check them for their symptoms."""
+def _measure_batch(
+    suspect_batch: Sequence[_Suspect], reader: ScanReader, may_measure: Callable[[int], bool]
+) -> ScanResult:
+    """Measure some suspects together, and check them for their symptoms.
+
+    The result counts only the metrics of `Need.DAYS_OF_TRAFFIC`, which are read after a finding.
+    """
     measurement_by_arn, error_by_arn = _read_each(
         {suspect.queue_arn: suspect.window for suspect in suspect_batch}, reader.measure
     )
@@ -666,12 +676,14 @@ def _measure_batch(suspect_batch: Sequence[_Suspect], reader: ScanReader) -> Sca
         for symptom in suspect.symptoms:
             try:
                 findings += _detect_symptom(
-                    symptom, replace(facts, measurement=measurement), reader
+                    symptom, replace(facts, measurement=measurement), reader, may_measure
                 )
             except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
                 error_by_arn[suspect.queue_arn] = error
     return ScanResult(
         measured=len(measurement_by_arn),
+        metrics=len(DAYS_OF_TRAFFIC_METRICS)
+        * sum(reader.has_days_of_traffic(suspect.queue_arn) for suspect in suspect_batch),
         findings=tuple(findings),
         error_by_target=error_by_arn,
         configuration_by_arn={
@@ -701,15 +713,23 @@ def _summarize_queue_levels(
     return levels_by_arn
 
 
-def _detect_symptom(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
+def _detect_symptom(
+    symptom: Symptom,
+    facts: Facts,
+    reader: ScanReader,
+    may_measure: Callable[[int], bool] = lambda _metrics: True,
+) -> list[Finding]:
     """Return a list with the finding of a symptom on a queue; empty if there is none (rule 9)."""
     detection = _get_detection(symptom)
     needs = detection.needs - NEEDS_READ_FOR_SUSPECTS - NEEDS_OF_PLANS
-    facts = reader.with_needed_facts(facts, needs - {Need.MOVE_TASKS})
+    facts = reader.with_needed_facts(facts, needs - {*NEEDS_THAT_EXPLAIN})
     fault = detection.detect(facts)
-    # A redrive explains measurements only.
-    if fault and facts.measurement and Need.MOVE_TASKS in needs:
-        fault = detection.detect(reader.with_needed_facts(facts, {Need.MOVE_TASKS}))
+    for need in NEEDS_THAT_EXPLAIN:
+        if fault and facts.measurement and need in needs:
+            if need is Need.DAYS_OF_TRAFFIC:
+                _require_days_of_traffic(facts.queue_arn, reader, may_measure)
+            facts = reader.with_needed_facts(facts, {need})
+            fault = detection.detect(facts)
     if fault is None:
         return []
     finding = Finding(
@@ -721,6 +741,17 @@ def _detect_symptom(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[
         seconds_left=fault.seconds_left,
     )
     return [finding]
+
+
+def _require_days_of_traffic(
+    queue_arn: str, reader: ScanReader, may_measure: Callable[[int], bool]
+) -> None:
+    """Raise FactsUnavailable if the allowance refuses the traffic of four days (rule 9)."""
+    if reader.has_days_of_traffic(queue_arn) or may_measure(len(DAYS_OF_TRAFFIC_METRICS)):
+        return
+    raise FactsUnavailable(
+        f"the traffic of four days of {queue_arn}: the metrics that may be read are spent"
+    )
 
 
 def _get_detection(symptom: Symptom) -> Detection:

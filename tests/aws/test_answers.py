@@ -175,7 +175,7 @@ def test_function_that_was_always_throttled_has_a_throttled_share_of_one() -> No
     assert consumer.error_share is None
 
 
-def test_consumers_are_read_from_all_pages_of_mappings_without_deleted_functions() -> None:
+def test_deleted_function_counts_as_stopped_on_every_page_of_mappings() -> None:
     first = {"EventSourceMappings": [make_mapping(State="Disabled")], "NextMarker": "second"}
     last = {"EventSourceMappings": [make_mapping()]}
     request = {"EventSourceArn": QUEUE}
@@ -184,7 +184,7 @@ def test_consumers_are_read_from_all_pages_of_mappings_without_deleted_functions
         functions.add_response("list_event_source_mappings", last, {**request, "Marker": "second"})
         functions.add_client_error("get_function_configuration", "ResourceNotFoundException")
         facts = READER.with_consumers(Facts(QUEUE, {}, {}))
-    assert facts.stopped_consumers == (FUNCTION,)
+    assert facts.stopped_consumers == (FUNCTION, FUNCTION)
     assert facts.lambda_consumers == ()
 
 

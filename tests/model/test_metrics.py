@@ -19,6 +19,7 @@ from mendq.model.metrics import (
     CLOUDWATCH_LAG,
     COUNTER_TOLERANCE_MESSAGES,
     LONGEST_WINDOW,
+    DaysOfTraffic,
     Gauges,
     Measurement,
     Window,
@@ -545,6 +546,19 @@ def test_minutes_with_receives_and_the_pause_since_the_last_leave_out_minutes_wi
 def test_queue_without_a_receive_has_no_pause_since_one() -> None:
     measured = summarize_known_window(1, received=[(5, 0)], visible=[(0, 3)])
     assert (measured.minutes_with_receives, measured.pause_since_receive) == (0, None)
+
+
+def test_pauses_of_days_of_traffic_begin_with_the_end_of_an_hour_with_receives() -> None:
+    hours = tuple(NOW - timedelta(hours=hours) for hours in (30, 29, 20, 8))
+    days = DaysOfTraffic(hours, hours)
+    assert days.longest_pause == timedelta(hours=11)
+    assert days.measure_pause_at(NOW) == timedelta(hours=7)
+    assert days.measure_pause_at(NOW - timedelta(hours=7.5)) == timedelta(0)
+
+
+def test_days_without_receives_have_no_pause_since_one() -> None:
+    assert DaysOfTraffic().longest_pause == timedelta(0)
+    assert DaysOfTraffic().measure_pause_at(NOW) is None
 
 
 def test_usual_in_flight_is_the_median_and_the_highest_age_that_of_any_minute() -> None:

@@ -1,10 +1,13 @@
-"""Symptom `consumer_stopped`: the queue's Lambda function is switched off, and messages wait.
+"""Symptom `consumer_stopped`: the queue's consumer no longer receives, and messages wait.
 
-The fault: every event source mapping that reads the queue is disabled. Nobody reads the messages,
-and they are lost when the retention period is over.
+The fault: every event source mapping that reads the queue is disabled or names a function that was
+deleted, or a consumer that is no Lambda function has ended. Nobody reads the messages, and they are
+lost when the retention period is over.
 
-How it shows: Lambda lists only disabled mappings. CloudWatch counts no receive, and at every moment
-of the measured time messages waited.
+How it shows: messages wait, and CloudWatch counts no receive for a while. Lambda lists only
+disabled mappings, or mappings to deleted functions. Without a mapping, the last four days tell a
+consumer that stopped from a queue that is read once a day, only if there is work, or never: the
+pause is far longer than any pause before.
 
 What Mendq does: it notifies people, with the number and age of the messages and a command that
 shows the mapping. It does not enable the mapping. A person may have disabled it on purpose, and
@@ -13,7 +16,15 @@ Lambda itself disables a mapping if the function or its permissions were deleted
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import LAMBDA_FUNCTION, as_dlq, replace_values, standard_queue
+from datetime import timedelta
+
+from mendq.catalogue.examples import (
+    EXAMPLE_TIME,
+    LAMBDA_FUNCTION,
+    as_dlq,
+    replace_values,
+    standard_queue,
+)
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -23,56 +34,135 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need, function_name
 from mendq.model.limits import Limits
+from mendq.model.metrics import HALF_HOUR, DaysOfTraffic, Measurement
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import list_consumers_command
+from mendq.notifications.commands import list_consumers_command, show_metric_command
 from mendq.notifications.text import format_count, format_duration
+
+# Fewer messages may be waiting by chance at the moment of the scan.
+LEAST_WAITING_MESSAGES = 4
+# Without a mapping, a consumer has stopped if the pause is at least this long, and longer than
+# PAUSE_FACTOR times the longest pause of four days, plus an hour because hours are counted.
+SHORTEST_PAUSE = timedelta(hours=2)
+PAUSE_FACTOR = 1.5
+# In fewer hours with receives and deletes than this, nobody knows when the queue is usually read.
+LEAST_HOURS_WITH_TRAFFIC = 3
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find a queue on which messages wait because all its event source mappings are disabled.
+    """Find a queue on which messages wait because its consumer has stopped.
 
-    In the measured time there was no receive, and at least one message waited at every moment.
-    Without a mapping, a consumer that stopped looks like an archive that nobody reads, or like a
-    job that reads once a night. `messages_about_to_expire` reports such queues if messages are in
-    danger. A DLQ is not reported: its mapping is often disabled until somebody wants the messages.
+    A DLQ is not reported: its mapping is often disabled until somebody wants the messages.
     """
     measurement = facts.measurement
     if measurement is None or facts.receives_only_dlq_messages:
         return None
-    if (
-        not _has_only_disabled_mappings(facts)
-        or measurement.received
-        or not measurement.fewest_visible_messages
-    ):
-        return None
-    stopped_functions_text = function_name(facts.stopped_consumers[0])
-    other_function_count = len(facts.stopped_consumers) - 1
-    if other_function_count:
-        stopped_functions_text += f" and {other_function_count} more"
-    return DetectedFault(
+    waiting_text = (
         f"{format_count(measurement.now.visible, 'message')} waiting, the oldest for "
         f"{measurement.now.oldest_age_seconds:,} s, and none was received in "
-        f"{format_duration(measurement.duration)}: "
-        f"the event source mapping of {stopped_functions_text} is disabled"
+        f"{format_duration(measurement.pause_since_receive or measurement.duration)}"
+    )
+    if _has_only_stopped_mappings(facts):
+        if not _waits_unread(measurement, HALF_HOUR):
+            return None
+        return DetectedFault(f"{waiting_text}: {_describe_stopped_functions(facts)}")
+    if facts.lambda_consumers or not _waits_unread(measurement, SHORTEST_PAUSE):
+        return None
+    if measurement.now.visible < LEAST_WAITING_MESSAGES or not _has_consumer_ended(facts):
+        return None
+    return DetectedFault(
+        f"{waiting_text}: its consumer has stopped{_describe_pauses(facts, measurement)}"
     )
 
 
-def _has_only_disabled_mappings(facts: Facts) -> bool:
-    """Return True if Lambda functions read the queue only through disabled mappings."""
+def _has_only_stopped_mappings(facts: Facts) -> bool:
+    """Return True if Lambda functions read the queue only through mappings that do not work."""
     return bool(facts.stopped_consumers) and not facts.lambda_consumers
 
 
+def _waits_unread(measurement: Measurement, shortest_pause: timedelta) -> bool:
+    """Return True if messages waited for `shortest_pause` and none was received.
+
+    Messages must have waited in every minute. If nothing was received in the whole measured time,
+    this holds for the whole time.
+    """
+    if measurement.received == 0:
+        return measurement.duration >= shortest_pause and measurement.fewest_visible_messages > 0
+    if measurement.pause_since_receive is None or measurement.pause_since_receive < shortest_pause:
+        return False
+    half_hours = measurement.recent.half_hours[-(shortest_pause // HALF_HOUR) :]
+    return bool(half_hours) and all(
+        half_hour.fewest_visible_messages > 0 for half_hour in half_hours
+    )
+
+
+def _has_consumer_ended(facts: Facts) -> bool:
+    """Return True if a consumer read the queue in the last four days, and is silent for too long.
+
+    True too before these days are read: they can only explain the finding away. A queue without
+    deletes has no consumer: people look at its messages, or nobody does.
+    """
+    days_of_traffic = facts.days_of_traffic
+    measurement = facts.measurement
+    if days_of_traffic is None or measurement is None:
+        return True
+    hours_of_work = min(
+        len(days_of_traffic.hours_with_receives), len(days_of_traffic.hours_with_deletes)
+    )
+    pause = days_of_traffic.measure_pause_at(measurement.until)
+    if pause is None or hours_of_work < LEAST_HOURS_WITH_TRAFFIC:
+        return False
+    longest_usual_pause = PAUSE_FACTOR * days_of_traffic.longest_pause + timedelta(hours=1)
+    return pause >= max(SHORTEST_PAUSE, longest_usual_pause)
+
+
+def _describe_pauses(facts: Facts, measurement: Measurement) -> str:
+    """Return the end of a sentence: the present pause and the longest one before, if known."""
+    days_of_traffic = facts.days_of_traffic
+    if days_of_traffic is None:
+        return ""
+    pause = days_of_traffic.measure_pause_at(measurement.until)
+    if pause is None:
+        return ""
+    longest_pause = max(days_of_traffic.longest_pause, timedelta(hours=1))
+    return (
+        f". It last received about {format_duration(pause)} ago; in the four days before, it never "
+        f"paused for longer than {format_duration(longest_pause)}"
+    )
+
+
+def _describe_stopped_functions(facts: Facts) -> str:
+    """Return which functions no longer read the queue. The rest of a sentence."""
+    names_text = function_name(facts.stopped_consumers[0])
+    other_function_count = len(facts.stopped_consumers) - 1
+    if other_function_count:
+        names_text += f" and {other_function_count} more"
+    return f"the event source mapping of {names_text} is disabled, or the function was deleted"
+
+
 def is_possible(facts: Facts) -> bool:
-    """Return True if all event source mappings are disabled."""
-    return _has_only_disabled_mappings(facts)
+    """Return True if no Lambda function reads the queue now."""
+    return not facts.lambda_consumers
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Return the refusal that notifies people: it is not known why the mapping was disabled."""
+    """Return the refusal that notifies people: it is not known why the consumer stopped."""
+    retention_text = (
+        f"Messages are kept for {facts.retention_seconds:,} s from when they were sent, and lost "
+        "after that"
+    )
+    if not facts.stopped_consumers:
+        reason = (
+            f"{facts.found}. Start it, unless it is off on purpose: look at its service, its "
+            f"scaling and its last deployment. {retention_text}"
+        )
+        command = show_metric_command(
+            facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement
+        )
+        return Escalate("consumer_ended", reason, command)
     reason = (
         f"{facts.found}. Whoever disabled it may have had a reason; Lambda itself does it where "
-        "the function or its permissions are gone. Messages are kept for "
-        f"{facts.retention_seconds:,} s from when they were sent, and lost after that"
+        f"the function or its permissions are gone. {retention_text}"
     )
     query_option = (
         '--query "EventSourceMappings[].[UUID, FunctionArn, State, StateTransitionReason]"'
@@ -80,6 +170,12 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Escalate(
         "consumer_stopped", reason, f"{list_consumers_command(facts.queue_arn)} {query_option}"
     )
+
+
+def _make_days(*hours_ago: int) -> DaysOfTraffic:
+    """Return days in which the queue was read in the hours that began so many hours ago."""
+    hours = tuple(EXAMPLE_TIME - timedelta(hours=hour) for hour in sorted(hours_ago, reverse=True))
+    return DaysOfTraffic(hours, hours)
 
 
 _QUEUE_WITH_STOPPED_FUNCTION = standard_queue(
@@ -91,15 +187,29 @@ _QUEUE_WITH_STOPPED_FUNCTION = standard_queue(
     oldest_age_seconds_now=25_200,
 )
 
+# A consumer that is no Lambda function read all day, and has not received for six hours.
+_QUEUE_WITH_ENDED_CONSUMER = replace_values(
+    _QUEUE_WITH_STOPPED_FUNCTION,
+    stopped_consumers=(),
+    ApproximateNumberOfMessages=4_650,
+    sent=4_104,
+    visible_now=4_650,
+    fewest_visible_messages=546,
+    days_of_traffic=_make_days(*range(8, 97)),
+)
 
 CONSUMER_STOPPED = NotifiedSymptom(
     name="consumer_stopped",
-    sentence="The function that reads the queue is switched off, and messages wait.",
-    plan_in_words="Page with what waits and how to see the event source mapping.",
+    sentence="The consumer that reads the queue has stopped or is switched off, and messages wait.",
+    plan_in_words="Page with what waits, and how to see the event source mapping or the receives.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_possible),
+    detection=Detection(
+        detect,
+        frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.MOVE_TASKS, Need.DAYS_OF_TRAFFIC}),
+        is_possible,
+    ),
     examples=lambda: (
         QueueExample(
             "its only mapping is disabled", _QUEUE_WITH_STOPPED_FUNCTION, "consumer_stopped"
@@ -108,6 +218,41 @@ CONSUMER_STOPPED = NotifiedSymptom(
             "nobody sends any more either",
             replace_values(_QUEUE_WITH_STOPPED_FUNCTION, sent=0),
             "consumer_stopped",
+        ),
+        QueueExample(
+            "a consumer that is no Lambda function ended",
+            _QUEUE_WITH_ENDED_CONSUMER,
+            "consumer_ended",
+        ),
+        QueueExample(
+            "a daily job did not run twice",
+            replace_values(_QUEUE_WITH_ENDED_CONSUMER, days_of_traffic=_make_days(46, 70, 94)),
+            "consumer_ended",
+        ),
+        QueueNearMiss(
+            "a daily job, which runs again tonight",
+            replace_values(_QUEUE_WITH_ENDED_CONSUMER, days_of_traffic=_make_days(23, 47, 71, 95)),
+        ),
+        QueueNearMiss(
+            "a consumer that scales to zero for half a day",
+            replace_values(
+                _QUEUE_WITH_ENDED_CONSUMER, days_of_traffic=_make_days(12, 25, 26, 38, 50, 51)
+            ),
+        ),
+        QueueNearMiss(
+            "people look at an archive",
+            replace_values(
+                _QUEUE_WITH_ENDED_CONSUMER,
+                days_of_traffic=DaysOfTraffic(_make_days(10, 11, 12, 13).hours_with_receives, ()),
+            ),
+        ),
+        QueueNearMiss(
+            "read in a single hour of four days",
+            replace_values(_QUEUE_WITH_ENDED_CONSUMER, days_of_traffic=_make_days(50)),
+        ),
+        QueueNearMiss(
+            "three messages wait",
+            replace_values(_QUEUE_WITH_ENDED_CONSUMER, visible_now=3, fewest_visible_messages=1),
         ),
         QueueNearMiss(
             "another function reads it",
@@ -122,7 +267,9 @@ CONSUMER_STOPPED = NotifiedSymptom(
         ),
         QueueNearMiss(
             "an archive, which nobody ever read",
-            replace_values(_QUEUE_WITH_STOPPED_FUNCTION, stopped_consumers=()),
+            replace_values(
+                _QUEUE_WITH_STOPPED_FUNCTION, stopped_consumers=(), days_of_traffic=DaysOfTraffic()
+            ),
         ),
         QueueNearMiss(
             "DLQ messages, read when somebody wants to", as_dlq(_QUEUE_WITH_STOPPED_FUNCTION)
