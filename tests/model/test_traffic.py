@@ -72,8 +72,7 @@ def test_gap_in_one_sum_does_not_hide_a_difference_in_the_reported_minutes() -> 
     minutes = [NOW - timedelta(minutes=n) for n in range(1, 61)]
     received = [(minute, 10.0) for minute in minutes]
     deleted = [(minute, 10.0 if n % 2 else 9.0) for n, minute in enumerate(minutes)]
-    sent = [(minute, 10.0) for minute in minutes]
-    gap = {"sent": sent, "received": received[:57], "deleted": deleted}
+    gap = {"sent": deleted, "received": received[:57], "deleted": deleted}
     traffic = summarize_traffic(gap, WINDOW)
     assert traffic.reported.received == traffic.reported.deleted, "as if nothing came back"
     assert must_measure(make_queue(), traffic, {})
@@ -174,3 +173,9 @@ def test_unused_queues_wait_a_day_and_displace_no_queue_in_use() -> None:
     turn = select_queues_for_sums([*history, "new"], history, HOUR, SumsShare(5, 2))
     assert turn.names == {"new", "old-8", "old-7"}
     assert turn.waiting_names == frozenset()
+
+
+def test_unused_queue_that_was_asked_within_a_day_has_no_turn_even_if_there_is_room() -> None:
+    record = QueueRecord(0, HOUR, 1, HOUR - UNUSED_PAUSE_HOURS + 1)
+    turn = select_queues_for_sums(["young"], {"young": record}, HOUR, SumsShare(5, 5))
+    assert turn.names == frozenset()
