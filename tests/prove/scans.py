@@ -176,19 +176,24 @@ def may_be_harmed(name: str) -> bool:
     return _waits(n) or n % (100 // CONSUMERS_SHARE) == 0
 
 
+@dataclass
 class _ScanAnswers:
-    status_code = 200
+    status_code: int
 
 
 def clients_of(answered: Callable[[str, Mapping[str, Any]], dict[str, Any]]) -> Clients:
-    """Clients that check what they are asked with, and send nothing."""
+    """Clients that check what they are asked with, and send nothing.
+
+    They raise the error that an answer names under `Error`, as AWS spells it.
+    """
     clients = make_recorder({}).clients
 
     def note(params: Mapping[str, Any], context: dict[str, Any], **_: Any) -> None:
         context["asked"] = params
 
     def answer(model: Any, context: dict[str, Any], **_: Any) -> tuple[_ScanAnswers, Any]:
-        return _ScanAnswers(), answered(model.name, context["asked"])
+        document = answered(model.name, context["asked"])
+        return _ScanAnswers(404 if "Error" in document else 200), document
 
     for client in (clients.sqs, clients.functions, clients.cloudwatch, clients.tagging):
         events: Any = client.meta.events

@@ -6,8 +6,9 @@ queue it fails; a group is held while one of it is in flight; what was received 
 the DLQ at the next receive, uncounted; of a fair queue the quiet groups come first, and a group is
 noisy from 30 in flight and a tenth of all on, until nothing of it waits; a standard queue's oldest
 age leaves out what was received more than three times; a queue that nobody uses for six hours is
-silent, and slow to begin. Counters differ: a part of a minute is counted in the next one, and
-gauges are off by a little until nothing has changed for a minute.
+silent, and slow to begin; a standard queue gives nothing while 120,000 of it are in flight.
+Counters differ: a part of a minute is counted in the next one, and gauges are off by a little until
+nothing has changed for a minute.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html
@@ -22,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from math import ceil, inf
+from math import inf
 from random import Random
 
 from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
@@ -51,6 +52,9 @@ NOISY = "ApproximateNumberOfNoisyGroups"
 OF_QUIET = "InQuietGroups"
 NOISY_IN_FLIGHT = 30
 NOISY_SHARE = 0.1
+# A receive by long polling is then empty and no error.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+MOST_IN_FLIGHT = 120_000
 LATE_SHARE = 0.2
 GAUGE_IS_OFF_BY = 0.01
 
@@ -110,7 +114,10 @@ class SimulatedMessage:
 
 @dataclass(eq=False)
 class SimulatedQueue:
-    """`receives` are maxReceiveCount; `moving` says that a message movement task runs."""
+    """`receives` are maxReceiveCount; `moving` says that a message movement task runs.
+
+    `moves_started_at` are the starts of message movement tasks that have ended since.
+    """
 
     world: SimulatedWorld
     name: str
@@ -122,6 +129,7 @@ class SimulatedQueue:
     wait_seconds: int = 20
     tags: Mapping[str, str] = field(default_factory=dict)
     moving: bool = False
+    moves_started_at: list[float] = field(default_factory=list)
     is_fair: bool = False
     readers: list[Consumer] = field(default_factory=list)
 
@@ -191,7 +199,7 @@ class SimulatedQueue:
             return got
         for group in self._turns():
             heap = self._waiting[group]
-            while heap and len(got) < most and not (self.is_fifo and self._is_held(group, got)):
+            while heap and len(got) < most and not self._is_withheld(group, got):
                 message = heappop(heap)[-1]
                 if message.state == "visible" and not self._move_to_dlq_if_due(message):
                     self._take(message, seconds or self.visibility_seconds)
@@ -229,6 +237,11 @@ class SimulatedQueue:
             self.noisy &= self._waiting.keys()
             return sorted(self._waiting, key=lambda e: (e in self.noisy, self._waiting[e][0][:2]))
         return list(self._waiting)
+
+    def _is_withheld(self, group: str, got: list[tuple[SimulatedMessage, int]]) -> bool:
+        if self.is_fifo:
+            return self._is_held(group, got)
+        return self.tally["in_flight"] >= MOST_IN_FLIGHT
 
     def _is_held(self, group: str, got: list[tuple[SimulatedMessage, int]]) -> bool:
         """But by this very receive: one call may hand out several of a group."""
@@ -339,27 +352,38 @@ class SimulatedQueue:
 
 @dataclass(eq=False)
 class SimulatedFunction:
-    """A Lambda function behind an event source mapping; `throttled` is a share by the time."""
+    """A Lambda function behind an event source mapping; `throttled` is a share by the time.
+
+    `runs` are the start, the seconds and whether it failed. `mapping_changed_at` is when a person
+    disabled the mapping, None if nobody touched it.
+    """
 
     name: str
     timeout_seconds: int = 30
     batch: int = 10
     reports_items: bool = True
     enabled: bool = True
+    is_deleted: bool = False
+    mapping_changed_at: float | None = None
     throttled: Callable[[float], float] = lambda _: 0.0
     runs: list[tuple[float, float, bool]] = field(default_factory=list)
     throttles: list[float] = field(default_factory=list)
 
-    def figure(self, metric: str, statistic: str, since: float) -> list[float]:
-        runs = [(seconds, failed) for begun_at, seconds, failed in self.runs if begun_at >= since]
+    def list_samples(self, metric: str) -> list[tuple[float, float]]:
+        """Return what Lambda reports of each run, with the second in which the run began.
+
+        https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+        """
         if metric == "Throttles":
-            return [float(sum(throttle >= since for throttle in self.throttles))] if runs else []
-        if not runs:
-            return []
+            throttles = [(throttled_at, 1.0) for throttled_at in self.throttles]
+            return throttles + [(begun_at, 0.0) for begun_at, _, _ in self.runs]
         if metric == "Duration":
-            slower = sorted(seconds for seconds, _ in runs)
-            return [1000 * slower[ceil(int(statistic[1:]) / 100 * len(slower)) - 1]]
-        return [float(sum(failed for _, failed in runs) if metric == "Errors" else len(runs))]
+            return [(begun_at, 1000 * seconds) for begun_at, seconds, _ in self.runs]
+        if metric == "Errors":
+            return [(begun_at, float(failed)) for begun_at, _, failed in self.runs]
+        if metric == "Invocations":
+            return [(begun_at, 1.0) for begun_at, _, _ in self.runs]
+        return []
 
 
 DONE = "done"
@@ -370,7 +394,11 @@ TWICE = "twice"
 
 @dataclass(eq=False)
 class Consumer:
-    """`outcome` of a message is one of the words, or after how many seconds it is given back."""
+    """`outcome` of a message is one of the words, or after how many seconds it is given back.
+
+    `heartbeats` says that the consumer extends the visibility timeout while it works, for at most
+    `heartbeat_limit_seconds`.
+    """
 
     queue: SimulatedQueue
     work: Callable[[], float]
@@ -381,6 +409,7 @@ class Consumer:
     batch: int = 1
     receive_seconds: int | None = None
     heartbeats: bool = False
+    heartbeat_limit_seconds: float = inf
     poll_seconds: float = 20
     function: SimulatedFunction | None = None
     busy: int = 0
@@ -431,7 +460,8 @@ class Consumer:
         work_seconds = got[0][0].work_seconds
         seconds = self.work() if work_seconds is None else work_seconds
         for message in got if self.heartbeats else ():
-            self.queue.hide(*message, seconds + self.queue.visibility_seconds)
+            extended_seconds = min(seconds, self.heartbeat_limit_seconds)
+            self.queue.hide(*message, extended_seconds + self.queue.visibility_seconds)
         finish = partial(self._finish, got, release)
         self.world.at(self.world.now + max(seconds, 0.01), finish)
 
@@ -470,7 +500,7 @@ class Consumer:
         done = [] if has_error else succeeded
 
         def answer() -> None:
-            function.runs.append((self.world.now, ran, has_error))
+            function.runs.append((now, ran, has_error))
             for message, handle in done:
                 self.queue.delete(message, handle)
             self._free(release)
