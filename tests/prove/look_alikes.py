@@ -30,6 +30,11 @@ ARRIVING = "dlq_messages_arriving"
 BLOCKED = "fifo_group_blocked"
 WASTES = "mapping_wastes_receives"
 MISSING = "dlq_missing"
+GROWS = "backlog_grows"
+CONSUMER_CRASHES = "consumer_crashes"
+ERRORS = "function_errors"
+TIMES_OUT = "function_times_out"
+EXPIRE = "messages_expire"
 Rate = float | Callable[[float], float]
 
 
@@ -144,7 +149,8 @@ def sends(
     at = since
     random = world.random
     chosen = rate if callable(rate) else lambda _: rate
-    most = played.factor * max(chosen(minute * MINUTE) for minute in range(24 * 60))
+    minutes = max(24 * 60, int(world.end // MINUTE))
+    most = played.factor * max(chosen(minute * MINUTE) for minute in range(minutes))
     while most and (at := at + random.expovariate(most)) < world.end:
         if random.random() * most > played.factor * chosen(at):
             continue
@@ -262,7 +268,7 @@ _of_20_groups = partial(LookAlike, groups=20, workers=10)
 _fifo = partial(LookAlike, groups=8, workers=8)
 _late = partial(LookAlike, work=between(20, 75), ill=(TOO_SHORT,), timeout=30, dies_after=50)
 _dead = partial(_late, rate=for_three_hours, queue={"tags": needs(50)}, dies_after=3)
-_stuck = partial(LookAlike, ill=(BLOCKED,), dies_after=0, then=stuck_group)
+_stuck = partial(LookAlike, ill=(BLOCKED,), also=(FAILING, GROWS), dies_after=0, then=stuck_group)
 _no_dlq = partial(LookAlike, dies_after=0)
 _stays = partial(_no_dlq, ill=(MISSING,))
 _extends = partial(LookAlike, work=between(20, 300), workers=20, queue={"tags": needs(300)})
@@ -356,7 +362,7 @@ HEALTHY: dict[str, LookAlike] = {
         outcomes={FAILS: 0.7}, dies_after=60, workers=8
     ),
     "workers crash often, all are finished": LookAlike(
-        outcomes={CRASHES: 0.75}, workers=30, dies_after=99
+        outcomes={CRASHES: 0.75}, workers=30, dies_after=99, also=(CONSUMER_CRASHES,)
     ),
     "given back twice by half": LookAlike(0.02, outcomes={30.0: 0.5}, dies_after=50),
     "given back eleven times": LookAlike(0.02, workers=30, dies_after=50, then=give_back(12, 5)),
@@ -368,9 +374,9 @@ HEALTHY: dict[str, LookAlike] = {
     "bursts that fail at first, no DLQ": _no_dlq(
         now_and_then(2 * HOUR, 300, 2, 0.02), outcomes={FAILS: 0.2}, workers=8
     ),
-    "growing backlog, no DLQ": _no_dlq(0.5, workers=1, also=("backlog_grows",)),
+    "growing backlog, no DLQ": _no_dlq(0.5, workers=1, also=(GROWS,)),
     "growing backlog, given back at times, no DLQ": _no_dlq(
-        1, workers=2, outcomes={5.0: 0.2}, also=("backlog_grows",)
+        1, workers=2, outcomes={5.0: 0.2}, also=(GROWS,)
     ),
     "slow work, no DLQ": _no_dlq(0.01, between(600, 2_000), 60, timeout=4 * HOUR),
     "long backoff, no DLQ": _no_dlq(0.02, outcomes={900.0: 0.05}),
@@ -407,22 +413,30 @@ ILL: dict[str, LookAlike] = {
     "dead for want of time, late deletes": _dead(
         work=between(35, 50), workers=60, also=(ARRIVING,), timeout=10
     ),
-    "most messages are never finished": _no_dlq(poison=0.6, workers=8, ill=(FAILING,)),
-    "nothing is finished, few messages": _no_dlq(0.003, outcomes={FAILS: 1}, ill=(FAILING,)),
+    "most messages are never finished": _no_dlq(
+        poison=0.6, workers=8, ill=(FAILING,), also=(GROWS,)
+    ),
+    "nothing is finished, few messages": _no_dlq(
+        0.003, outcomes={FAILS: 1}, ill=(FAILING,), also=(GROWS,)
+    ),
     "nothing is finished after a deployment": _no_dlq(
-        0.05, ill=(FAILING,), then=fails_between(2.5, 9)
+        0.05, ill=(FAILING,), also=(GROWS,), then=fails_between(2.5, 9)
     ),
     "Lambda that always fails": LookAlike(
         function={"reports_items": False},
         outcomes={FAILS: 0.95},
-        ill=(FAILING,),
-        also=(ARRIVING, WASTES),
+        ill=(ERRORS,),
+        also=(FAILING, ARRIVING, WASTES),
     ),
     "dependency down for hours": LookAlike(
-        ill=(FAILING,), dies_after=500, then=fails_between(4, 8)
+        ill=(FAILING,), also=(GROWS,), dies_after=500, then=fails_between(4, 8)
     ),
     "workers that crash": LookAlike(
-        outcomes={CRASHES: 0.9}, workers=8, ill=(FAILING,), dies_after=500
+        outcomes={CRASHES: 0.9},
+        workers=8,
+        ill=(FAILING,),
+        also=(CONSUMER_CRASHES, GROWS),
+        dies_after=500,
     ),
     "poison": LookAlike(poison=0.03, ill=(ARRIVING,), queue={"tags": needs(10)}),
     "poison, and a tag above the timeout": _extends(poison=0.08, ill=(ARRIVING,)),
@@ -430,7 +444,7 @@ ILL: dict[str, LookAlike] = {
         ill=(ARRIVING,), then=lambda p: p.world.at(4 * HOUR, lambda: p.queue.send(poison=True))
     ),
     "mapping switched off": LookAlike(
-        function={"enabled": False}, workers=0, ill=("consumer_stopped",), rate=0.05
+        function={"enabled": False}, workers=0, ill=("consumer_stopped",), also=(GROWS,), rate=0.05
     ),
     "Lambda throttled": LookAlike(
         0.4,
@@ -438,7 +452,7 @@ ILL: dict[str, LookAlike] = {
         workers=1,
         function={"throttled": lambda _: 0.5, "batch": 1},
         ill=("consumer_throttled",),
-        also=(FAILING,),
+        also=(FAILING, GROWS),
         dies_after=100,
         timeout=180,
     ),
@@ -447,6 +461,7 @@ ILL: dict[str, LookAlike] = {
         between(20, 24),
         1,
         ("messages_about_to_expire",),
+        (GROWS, EXPIRE),
         queue={"retention_seconds": 4 * HOUR},
     ),
     "short polls for nothing": LookAlike(
@@ -457,7 +472,7 @@ ILL: dict[str, LookAlike] = {
         queue={"wait_seconds": 0},
     ),
     "poison comes back for ever, no DLQ": LookAlike(
-        0.004, poison=0.12, ill=(MISSING,), also=(FAILING,), dies_after=0
+        0.004, poison=0.12, ill=(MISSING,), also=(FAILING, GROWS), dies_after=0
     ),
     "bad messages, nothing else": _stays(0, then=bad_messages(1)),
     "bad messages, few others": _stays(0.0006, then=bad_messages(2)),
@@ -490,13 +505,14 @@ ILL: dict[str, LookAlike] = {
         between(10, 14),
         workers=6,
         ill=("batch_outlasts_timeout",),
-        also=(ARRIVING,),
+        also=(ARRIVING, TIMES_OUT, ERRORS),
         function={"timeout_seconds": 60},
     ),
     "one tenant holds every consumer": LookAlike(
         0.2,
         workers=40,
         ill=("noisy_message_groups",),
+        also=(GROWS,),
         timeout=HOUR,
         then=lambda p: burst(p, 400, 5, group="loud", work=2_700),
     ),
@@ -511,6 +527,7 @@ ILL: dict[str, LookAlike] = {
         function={"reports_items": False},
         dies_after=50,
         ill=(WASTES,),
+        also=(ERRORS,),
         then=full_batches,
         timeout=180,
     ),
