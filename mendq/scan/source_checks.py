@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mendq.cases.finding import MAXIMUM_NAMED_QUEUES, Finding, ScanResult
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.dlq.dlq_messages_arriving import (
     DLQ_MESSAGES_ARRIVING,
     describe_source_checks,
@@ -39,9 +40,13 @@ def add_source_checks(result: ScanResult) -> ScanResult:
 
 
 def _list_explaining_symptoms(result: ScanResult) -> dict[str, list[str]]:
-    """Return the symptoms that can explain messages in a DLQ by the source's ARN, worst first."""
+    """Return the symptoms that can explain messages in a DLQ by the source's ARN, worst first.
+
+    Symptoms that the catalogue does not have, as a caller of the scan may give them, explain none.
+    """
     symptoms_by_arn = defaultdict[str, list[str]](list)
-    for finding in sort_worst_first(result.findings):
+    known_findings = [finding for finding in result.findings if finding.symptom in SYMPTOM_BY_NAME]
+    for finding in sort_worst_first(known_findings):
         if (
             rate_severity(finding) in _EXPLAINING_SEVERITIES
             or finding.symptom in _EXPLAINING_CONFIGURATION_SYMPTOMS
