@@ -16,7 +16,7 @@ from mendq.catalogue.examples import (
     replace_values,
     standard_queue,
 )
-from mendq.model.facts import Facts
+from mendq.model.facts import Facts, list_read_actions
 from mendq.model.plan import Escalate, Refuse
 from mendq.scan.severity import sort_worst_first
 from tests.catalogue.asking import answer_to, detect_fault, queue_examples_of
@@ -209,3 +209,12 @@ def test_failing_function_is_possible_on_a_queue_without_messages_now(entry: Any
 def test_failing_function_is_not_reported_without_a_measurement(entry: Any) -> None:
     facts = queue_examples_of(entry)[0].facts
     assert detect_fault(entry, replace(facts, measurement=None)) is None
+
+
+def test_no_symptom_asks_lambda_for_a_functions_code() -> None:
+    """GetFunction hands out the code, and auditors' roles lack it."""
+    needs = {need for entry in CATALOGUE for need in entry.all_needs}
+    actions = {action.iam_action for action in list_read_actions(needs)}
+    assert "lambda:GetFunctionConfiguration" in actions
+    assert "lambda:GetFunction" not in actions
+    assert not any("*" in action for action in actions)
