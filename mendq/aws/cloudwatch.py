@@ -167,11 +167,20 @@ def read_days_of_traffic(clients: Clients, queue_arn: str, now: datetime) -> Day
     )
     if len(points_by_query_id) < len(queries):
         raise FactsUnavailable(f"the traffic of four days of {queue_arn}: it is incomplete")
-    received, deleted = (
-        tuple(hour for hour, count in sorted(select_finite_points(points)) if count > 0)
-        for points in (points_by_query_id["m0"], points_by_query_id["m1"])
+    return DaysOfTraffic(
+        _list_hours_with_counts(points_by_query_id["m0"]),
+        _list_hours_with_counts(points_by_query_id["m1"]),
     )
-    return DaysOfTraffic(received, deleted)
+
+
+def _list_hours_with_counts(points: Datapoints) -> tuple[datetime, ...]:
+    """Return the begin of each hour with a count above 0, oldest first."""
+    hours = {
+        time.replace(minute=0, second=0, microsecond=0)
+        for time, count in select_finite_points(points)
+        if count > 0
+    }
+    return tuple(sorted(hours))
 
 
 # Two weeks have 4,032 datapoints per metric at this period.
