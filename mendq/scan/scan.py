@@ -561,8 +561,10 @@ def _select_suspects(
         elif traffic:
             suspect = _make_last_suspect(candidate, traffic)
         if suspect:
-            reader.forget_last_scan_answers(suspect.facts)
             suspects.append(suspect)
+            # Symptoms that only cost money do not depend on the DLQ or on sources.
+            if suspect.symptoms == candidate.symptoms:
+                reader.forget_last_scan_answers(suspect.facts)
         elif traffic:
             configuration_by_arn[candidate.queue_arn] = describe_configuration(candidate.facts)
     suspects.sort(
