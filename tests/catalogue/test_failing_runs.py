@@ -154,6 +154,14 @@ def test_exactly_one_of_both_names_fits_failed_runs_by_their_duration(
     assert found == [name]
 
 
+@pytest.mark.parametrize(("error_share", "is_found"), [(0.2, True), (0.19, False)])
+def test_stopped_runs_are_reported_although_messages_are_finished_from_one_in_five_on(
+    error_share: float, is_found: bool
+) -> None:
+    facts = make_queue(1_000, 1_000, error_share=error_share, duration_p99_seconds=30.0)
+    assert bool(detect_fault(TIMES_OUT, facts)) is is_found
+
+
 def test_function_with_the_most_failed_runs_is_named_if_several_read_the_queue() -> None:
     facts = make_queue(200, 0, error_share=1.0)
     worst = replace(

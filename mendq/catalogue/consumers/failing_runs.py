@@ -6,7 +6,10 @@ function's timeout. The messages of a failed run return to the queue, or move to
 
 1. Lambda reports at least FEWEST_FAILED_RUNS failed runs in the last hour. How many messages the
    queue holds now does not matter: a DLQ may take them faster than a scan can see them.
-2. The failed runs did harm: messages were not finished. A function that gives messages back by an
+2. Nobody stops runs at the timeout on purpose. So if Lambda stopped at least 1 of 5 runs, that is
+   a fault although the messages are finished later. Below that, a dependency may have been down for
+   some minutes. In all other cases rule 3 holds.
+3. The failed runs did harm: messages were not finished. A function that gives messages back by an
    error and finishes them later does no harm. There are three kinds of harm:
 
    - Messages left the queue without a delete, and the failed runs are numerous enough to explain
@@ -16,11 +19,11 @@ function's timeout. The messages of a failed run return to the queue, or move to
      the last hour or in the whole measured time.
    - At least half of the runs fail, there is no DLQ, and more messages are left than a few bad
      ones, which come back once in each visibility timeout, would explain.
-3. One message that blocks its FIFO group explains failed runs better (`fifo_group_blocked`).
+4. One message that blocks its FIFO group explains failed runs better (`fifo_group_blocked`).
 
 Limits: a run that reports failed messages with `batchItemFailures` succeeds for Lambda, so it does
 not count here. Lambda's metrics are those of the function; if it also reads other queues, its
-failed runs may be about them. Rule 2 still asks for unfinished messages of this queue.
+failed runs may be about them. Rule 3 still asks for unfinished messages of this queue.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ from mendq.notifications.text import format_count, format_duration
 
 # With fewer failed runs in the last hour, the function is not reported.
 FEWEST_FAILED_RUNS = 3
+# From this share of stopped runs on, a function is reported even if its messages are finished.
+LEAST_STOPPED_SHARE = 0.2
 # More messages than this must be unfinished.
 MOST_TOLERATED_MESSAGES = 3
 # Failed runs explain messages that left without a delete if they can have made at least this share
@@ -115,7 +120,10 @@ def find_function_with_failed_runs(facts: Facts, *, at_timeout: bool) -> LambdaC
         for consumer in facts.lambda_consumers
         if consumer.failed_runs >= FEWEST_FAILED_RUNS
         and consumer.do_runs_time_out is at_timeout
-        and _leave_runs_messages_unfinished(facts, measurement, consumer)
+        and (
+            (at_timeout and (consumer.error_share or 0) >= LEAST_STOPPED_SHARE)
+            or _leave_runs_messages_unfinished(facts, measurement, consumer)
+        )
     ]
     return max(harmful_consumers, key=lambda consumer: consumer.failed_runs, default=None)
 
@@ -130,7 +138,7 @@ def _is_group_blocked(facts: Facts, measurement: Measurement) -> bool:
 def _leave_runs_messages_unfinished(
     facts: Facts, measurement: Measurement, consumer: LambdaConsumer
 ) -> bool:
-    """Return True if the function's failed runs did one of the three kinds of harm (rule 2)."""
+    """Return True if the function's failed runs did one of the three kinds of harm (rule 3)."""
     last_hour = HandledMessages.of_last_hour(measurement)
     if last_hour.are_many_left_undeleted and _do_runs_explain(
         facts, consumer, last_hour.left_undeleted, measurement.recent.received

@@ -5,8 +5,8 @@ back after the visibility timeout, or move to the DLQ after `maxReceiveCount` re
 is stopped has often done part of its work, which is then done again.
 
 How it shows: failed runs in Lambda's metric Errors, which are as long as the function's timeout by
-its metric Duration, together with messages that arrive and are not deleted. How many messages the
-queue holds does not matter. `failing_runs.py` has the rules.
+its metric Duration. If fewer than 1 of 5 runs fails, messages must also arrive and not be deleted.
+How many messages the queue holds does not matter. `failing_runs.py` has the rules.
 
 What Mendq does: it names the function on its own queue, with the share of failed runs. It pages if
 hardly anything is finished; otherwise it records a case without a page. It changes nothing, because
@@ -146,7 +146,15 @@ FUNCTION_TIMES_OUT = NotifiedSymptom(
             "runs fail before the timeout",
             _make_example_queue(duration_p50_seconds=0.4, duration_p99_seconds=30.0),
         ),
-        QueueNearMiss("all messages are finished at the next try", _make_example_queue(18, 18)),
+        RefusalExample(
+            "a third of the runs is stopped, and the next try finishes the messages",
+            _add_finding(_make_example_queue(900, 900, **{**_PART_TIMES_OUT, "error_share": 0.33})),
+            "function_times_out",
+        ),
+        QueueNearMiss(
+            "one run in six is stopped, and all messages are finished at the next try",
+            _make_example_queue(900, 900, **{**_PART_TIMES_OUT, "error_share": 0.16}),
+        ),
         QueueNearMiss("slow runs that do not fail", _make_example_queue(900, 890, error_share=0.0)),
         QueueNearMiss("two runs are stopped", _make_example_queue(invocations=2, receives=1)),
     ),
