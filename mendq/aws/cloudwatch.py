@@ -158,28 +158,31 @@ def read_days_of_traffic(clients: Clients, queue_arn: str, now: datetime) -> Day
     The current hour counts up to `now`. AWS bills the two metrics DAYS_OF_TRAFFIC_METRICS.
     """
     dimension = make_queue_dimension(queue_arn)
+    # The time begins with an hour, so that CloudWatch's hours do too.
+    since = _round_down_to_hour(now - DAYS_OF_TRAFFIC)
     queries = [
         build_query(f"m{index}", dimension, metric, "Sum", 3600)
         for index, metric in enumerate(DAYS_OF_TRAFFIC_METRICS)
     ]
-    points_by_query_id = read_metric_series(
-        clients, queries, now - DAYS_OF_TRAFFIC, now, subject=queue_arn
-    )
+    points_by_query_id = read_metric_series(clients, queries, since, now, subject=queue_arn)
     if len(points_by_query_id) < len(queries):
         raise FactsUnavailable(f"the traffic of four days of {queue_arn}: it is incomplete")
+    received_points = points_by_query_id["m0"]
+    reported_since = min((time for time, _ in received_points), default=None)
     return DaysOfTraffic(
-        _list_hours_with_counts(points_by_query_id["m0"]),
+        _list_hours_with_counts(received_points),
         _list_hours_with_counts(points_by_query_id["m1"]),
+        reported_since and _round_down_to_hour(reported_since),
     )
+
+
+def _round_down_to_hour(time: datetime) -> datetime:
+    return time.replace(minute=0, second=0, microsecond=0)
 
 
 def _list_hours_with_counts(points: Datapoints) -> tuple[datetime, ...]:
     """Return the begin of each hour with a count above 0, oldest first."""
-    hours = {
-        time.replace(minute=0, second=0, microsecond=0)
-        for time, count in select_finite_points(points)
-        if count > 0
-    }
+    hours = {_round_down_to_hour(time) for time, count in select_finite_points(points) if count > 0}
     return tuple(sorted(hours))
 
 

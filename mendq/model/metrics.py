@@ -84,17 +84,25 @@ class DaysOfTraffic:
     Attributes:
         hours_with_receives: The begin of each hour with receives, oldest first.
         hours_with_deletes: The begin of each hour with deletes, oldest first.
+        reported_since: The begin of the first hour for which CloudWatch has a count, also of 0;
+            None if it is not known.
     """
 
     hours_with_receives: tuple[datetime, ...] = ()
     hours_with_deletes: tuple[datetime, ...] = ()
+    reported_since: datetime | None = None
 
     @property
     def longest_pause(self) -> timedelta:
-        """The longest time between an hour with receives and the next one; 0 if there is none."""
+        """The longest time between an hour with receives and the next one; 0 if there is none.
+
+        The time from `reported_since` to the first receive counts too: in it nobody read the queue.
+        """
         pauses = [
             next_hour - hour - _ONE_HOUR for hour, next_hour in pairwise(self.hours_with_receives)
         ]
+        if self.reported_since is not None and self.hours_with_receives:
+            pauses.append(self.hours_with_receives[0] - self.reported_since)
         return max(pauses, default=timedelta(0))
 
     def measure_pause_at(self, now: datetime) -> timedelta | None:

@@ -16,6 +16,7 @@ Lambda itself disables a mapping if the function or its permissions were deleted
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from mendq.catalogue.examples import (
@@ -46,7 +47,7 @@ LEAST_WAITING_MESSAGES = 4
 SHORTEST_PAUSE = timedelta(hours=2)
 PAUSE_FACTOR = 1.5
 # In fewer hours with receives and deletes than this, nobody knows when the queue is usually read.
-LEAST_HOURS_WITH_TRAFFIC = 3
+LEAST_HOURS_WITH_TRAFFIC = 2
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -245,6 +246,25 @@ CONSUMER_STOPPED = NotifiedSymptom(
                 _QUEUE_WITH_ENDED_CONSUMER,
                 days_of_traffic=DaysOfTraffic(_make_days(10, 11, 12, 13).hours_with_receives, ()),
             ),
+        ),
+        QueueNearMiss(
+            "a job that runs once a week, in two hours",
+            replace_values(
+                _QUEUE_WITH_ENDED_CONSUMER,
+                days_of_traffic=replace(
+                    _make_days(30, 31), reported_since=EXAMPLE_TIME - timedelta(hours=96)
+                ),
+            ),
+        ),
+        QueueExample(
+            "the consumer of a new queue ended after two hours",
+            replace_values(
+                _QUEUE_WITH_ENDED_CONSUMER,
+                days_of_traffic=replace(
+                    _make_days(8, 9), reported_since=EXAMPLE_TIME - timedelta(hours=9)
+                ),
+            ),
+            "consumer_ended",
         ),
         QueueNearMiss(
             "read in a single hour of four days",
