@@ -23,6 +23,7 @@ from mendq.cli.cost.view import format_dollars
 from mendq.model import prices
 from mendq.model.limits import Limits
 from mendq.model.settings import DEFAULT_SPARK_WORKER, count_executors_within
+from mendq.model.traffic import SUMS_EVERY_HOURS
 from mendq.nightly.jobs import TIMEOUT_MINUTES
 from mendq.scan.hourly import MEASURING_RESERVE_SECONDS
 from mendq.scan.reader import SQS_CALLS_PER_SECOND
@@ -70,12 +71,16 @@ def units() -> Units:
     at = datetime.fromisoformat("2026-11-16T09:00Z")
     rounds = Rounds(many)
     after = list[dict[str, int]]()
+    metrics_after = list[int]()
     for hour in range(3):
-        rounds.round(at + timedelta(hours=hour), Allowance(), lambda _: None)
+        # As deployed: sums in every second hour.
+        allowance = Allowance(asks_sums=hour % SUMS_EVERY_HOURS == 0)
+        rounds.round(at + timedelta(hours=hour), allowance, lambda _: None)
         after.append({name: many.calls[name] for name in _OF_SQS})
+        metrics_after.append(many.metrics)
     first, _, last = after
     asks = {name: (last[name] - first[name]) / 2 / SIMULATED for name in _OF_SQS}
-    metrics = many.metrics / 3 / SIMULATED
+    metrics = (metrics_after[-1] - metrics_after[0]) / 2 / SIMULATED
     return Units(sum(first.values()) / SIMULATED, sum(asks.values()), asks, metrics)
 
 
