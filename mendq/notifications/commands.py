@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from shlex import quote
 
@@ -39,17 +39,41 @@ def get_attributes_command(queue_arn: str, *attribute_names: str) -> str:
     )
 
 
-def function_log_command(queue_arn: str, function_name: str) -> str:
-    """Return the `aws` command that shows the errors in the log of a queue's Lambda function."""
-    log_group = quote(f"/aws/lambda/{function_name}")
-    options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
-    return make_aws_command("logs filter-log-events", queue_arn, options)
+def function_log_command(
+    queue_arn: str, function_name: str, measurement: Measurement | None
+) -> str:
+    """Return the `aws` command that shows errors in the log of a queue's Lambda function.
+
+    It shows the first errors of the hour before the end of the measurement.
+    """
+    return _filter_log_command(queue_arn, function_name, "'?ERROR ?Exception'", measurement)
 
 
-def timed_out_runs_command(queue_arn: str, function_name: str) -> str:
-    """Return the `aws` command that shows a Lambda function's runs that ended at its timeout."""
+def timed_out_runs_command(
+    queue_arn: str, function_name: str, measurement: Measurement | None
+) -> str:
+    """Return the `aws` command that shows a Lambda function's runs that ended at its timeout.
+
+    It shows the first such runs of the hour before the end of the measurement.
+    """
+    return _filter_log_command(queue_arn, function_name, "'\"Task timed out\"'", measurement)
+
+
+def _filter_log_command(
+    queue_arn: str, function_name: str, quoted_pattern: str, measurement: Measurement | None
+) -> str:
+    """Return the `aws` command that shows the first matching lines of a function's log.
+
+    Without `--start-time`, CloudWatch Logs begins with the oldest lines of the log group. The
+    command has `--max-items`, because with `--limit` the AWS CLI reads a single page, which can be
+    empty although lines match.
+    https://docs.aws.amazon.com/cli/latest/reference/logs/filter-log-events.html
+    """
     log_group = quote(f"/aws/lambda/{function_name}")
-    options = f"--log-group-name {log_group} --filter-pattern '\"Task timed out\"' --limit 20"
+    options = f"--log-group-name {log_group} --filter-pattern {quoted_pattern} --max-items 20"
+    if measurement is not None:
+        start = measurement.until - timedelta(hours=1)
+        options += f" --start-time {int(start.timestamp() * 1000)}"
     return make_aws_command("logs filter-log-events", queue_arn, options)
 
 

@@ -10,12 +10,15 @@ from functools import cache
 
 import botocore.session
 from botocore import xform_name
+from botocore.exceptions import UnknownServiceError
 from botocore.model import ListShape, OperationModel, ServiceModel, Shape
 from botocore.validate import ParamValidator
 
 # The model of each service whose name differs in the AWS CLI.
 SERVICES = {"s3api": "s3"}
 GLOBAL_OPTIONS = {"region", "profile", "query", "output", "endpoint-url", "cli-binary-format"}
+# The AWS CLI takes this option for operations whose answer has several pages.
+PAGING_OPTION = "max-items"
 _START = re.compile(r"(?<![\w./-])aws (?=[a-z0-9-]+ [a-z0-9-]+)")
 _PUNCTUATION = set("();<>|&")
 # A placeholder: the reader or the shell fills it in.
@@ -45,12 +48,27 @@ def find_mistake(command: str) -> str:
     operations = {xform_name(name, "-"): name for name in model.operation_names}
     if operation not in operations:
         return f"{service} has no {operation}"
-    return "; ".join(_list_mistakes(model.operation_model(operations[operation]), words))
+    operation_name = operations[operation]
+    if PAGING_OPTION in _read_options(words):
+        if not _has_pages(model.service_name, operation_name):
+            return f"{operation_name} takes no --{PAGING_OPTION}"
+        if not _read_options(words)[PAGING_OPTION][0].isdecimal():
+            return f"--{PAGING_OPTION} wants a number"
+    return "; ".join(_list_mistakes(model.operation_model(operation_name), words))
 
 
 @cache
 def _load_service_model(name: str) -> ServiceModel:
     return botocore.session.get_session().get_service_model(name)
+
+
+def _has_pages(service: str, operation_name: str) -> bool:
+    """Return True if the AWS CLI pages the operation's answer."""
+    try:
+        botocore.session.get_session().get_paginator_model(service).get_paginator(operation_name)
+    except (UnknownServiceError, ValueError):
+        return False
+    return True
 
 
 def _list_mistakes(operation: OperationModel, words: Sequence[str]) -> Iterator[str]:
@@ -87,7 +105,7 @@ def _check_option(
         return
     if option in members:
         yield from _check_values(option, members[option], values)
-    elif option not in GLOBAL_OPTIONS:
+    elif option not in GLOBAL_OPTIONS and option != PAGING_OPTION:
         yield f"{operation_name} takes no --{option}"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,8 +18,9 @@ from mendq.catalogue.examples import (
     replace_values,
     standard_queue,
 )
+from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts, list_read_actions
-from mendq.model.plan import Escalate, Refuse
+from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.scan.severity import sort_worst_first
 from tests.catalogue.asking import answer_to, detect_fault, queue_examples_of
 
@@ -226,3 +229,20 @@ def test_no_symptom_asks_lambda_for_a_functions_code() -> None:
     assert "lambda:GetFunctionConfiguration" in actions
     assert "lambda:GetFunction" not in actions
     assert not any("*" in action for action in actions)
+
+
+@pytest.mark.parametrize("entry", [ERRORS, TIMES_OUT, FAILING], ids=lambda entry: entry.name)
+def test_log_command_starts_an_hour_before_the_end_of_the_measurement(entry: Symptom) -> None:
+    """Without a start, CloudWatch Logs would return the oldest lines of the log group."""
+    commands = [
+        (answer.next_command, facts.measurement.until)
+        for facts in (example.facts for example in queue_examples_of(entry))
+        if isinstance(answer := answer_to(entry, facts), Refusal)
+        and "filter-log-events" in answer.next_command
+        and facts.measurement is not None
+    ]
+    assert commands
+    for command, until in commands:
+        options = shlex.split(command)
+        start = int(options[options.index("--start-time") + 1])
+        assert datetime.fromtimestamp(start / 1000, UTC) == until - timedelta(hours=1)

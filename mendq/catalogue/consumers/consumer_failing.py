@@ -87,7 +87,7 @@ def _make_errors_command(facts: Facts) -> str:
         return show_metric_command(
             facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement
         )
-    return function_log_command(facts.queue_arn, failing_function.name)
+    return function_log_command(facts.queue_arn, failing_function.name, facts.measurement)
 
 
 def _make_example_queue(

@@ -70,7 +70,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     consumer = find_function_with_failed_runs(facts, at_timeout=False)
     if consumer is None:
         return Refuse("function_errors", reason, list_consumers_command(facts.queue_arn))
-    command = function_log_command(facts.queue_arn, consumer.name)
+    command = function_log_command(facts.queue_arn, consumer.name, facts.measurement)
     if is_hardly_anything_finished(consumer, facts.measurement):
         return Escalate("function_errors", reason, command)
     return Refuse("function_errors", reason, command)

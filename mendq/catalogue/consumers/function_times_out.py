@@ -74,7 +74,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     consumer = find_function_with_failed_runs(facts, at_timeout=True)
     if consumer is None:
         return Refuse("function_times_out", reason, list_consumers_command(facts.queue_arn))
-    command = timed_out_runs_command(facts.queue_arn, consumer.name)
+    command = timed_out_runs_command(facts.queue_arn, consumer.name, facts.measurement)
     if is_hardly_anything_finished(consumer, facts.measurement):
         return Escalate("function_times_out", reason, command)
     return Refuse("function_times_out", reason, command)

@@ -7,9 +7,9 @@ How it shows: messages left the queue without a delete, and the oldest message i
 the retention period. Receives without a delete do not explain them: such messages went to a DLQ, or
 consumers could not handle them.
 
-What Mendq does: it notifies people, with the number of lost messages. `messages_about_to_expire`
-proposes a longer retention period for the same queue. If nothing was received at all, the queue may
-be an archive that is meant to forget: then people are notified without a page.
+What Mendq does: it pages, with the number of lost messages. `messages_about_to_expire` proposes a
+longer retention period for the same queue. If nothing was received at all, the queue may be an
+archive that is meant to forget: then Mendq does not page, and the case records it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal, Refuse
+from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import list_consumers_command
 from mendq.notifications.text import format_count, format_duration
 
@@ -81,7 +82,10 @@ def detect(facts: Facts) -> DetectedFault | None:
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: a person must decide what the messages are worth.
 
-    If the queue has receives, it pages, because consumers lose messages.
+    If the queue has receives, it pages, because consumers lose messages. On a standard queue a
+    message keeps its age when it moves to the DLQ, so a longer retention period needs one as long
+    there: otherwise SQS deletes the message in the DLQ soon after the move.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
     command = list_consumers_command(facts.queue_arn)
     if facts.measurement is not None and facts.measurement.received == 0:
@@ -92,8 +96,13 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         return Refuse("messages_expire", reason, command)
     reason = (
         f"{facts.found}. These messages are lost. Run more consumers at once or make them faster. "
-        "A longer retention period (14 days at most) gives them time, and loses nothing"
+        "A longer retention period (14 days at most) gives them time, unless a short one is policy"
     )
+    if facts.dlq_arn is not None and not facts.is_fifo:
+        reason += (
+            f". First set MessageRetentionPeriod of its DLQ to {SetMessageRetention.maximum}: a "
+            "message keeps its age when it moves there. The change takes up to 15 minutes"
+        )
     return Escalate("messages_expire", reason, command)
 
 
@@ -140,6 +149,13 @@ MESSAGES_EXPIRE = NotifiedSymptom(
             "the only consumer finishes one message in a while",
             _make_example_queue(
                 sent=961, received=12, deleted=12, backlog_before=163, backlog_now=162
+            ),
+            "messages_expire",
+        ),
+        QueueExample(
+            "consumers are too slow, and the queue has a DLQ",
+            replace_values(
+                _make_example_queue(), RedrivePolicy=queue_with_dlq().attributes["RedrivePolicy"]
             ),
             "messages_expire",
         ),

@@ -421,7 +421,7 @@ def find_general_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterat
             f"{failing_function.function_arn} fails rather than runs long: "
             "a longer visibility timeout would only slow its retries"
         )
-        command = function_log_command(facts.queue_arn, failing_function.name)
+        command = function_log_command(facts.queue_arn, failing_function.name, facts.measurement)
         yield Refuse("consumer_failing", reason, command)
     if facts.found and not list_unmet_needs(facts, needs):
         yield from _refuse_unexplained_double_handling(facts, needs)
