@@ -59,15 +59,15 @@ def test_redrive_stages_page_states_the_default_limits_of_the_code() -> None:
             f"{bounds.least_judged_messages}, so "
             f"{bounds.halt_threshold(bounds.least_judged_messages)} returned messages halt"
         ),
-        f"{bounds.growth} times what the one before has proven",
+        f"{bounds.growth} times as many messages as have gone back so far",
         f"`timing.soakFactor` (at least {bounds.soak_factor}, as shipped)",
-        f"{bounds.rate_share:.0%} of what the source's consumers deleted",
+        f"At most {bounds.rate_share:.0%} of the messages that the source's consumers deleted",
         f"in the last {bounds.measuring_seconds // 60} minutes",
-        f"{bounds.mover_per_tick:,} a minute at most",
-        f"When {bounds.halt_returned} came back, or {bounds.halt_share:.0%} of what was moved",
+        f"at most {bounds.mover_per_tick:,} a minute",
+        f"when {bounds.halt_returned} messages came back, or {bounds.halt_share:.0%} of what was moved",
         f"queue of more than {bounds.census:,} messages",
         (
-            f"When {('no', 'one', 'two', 'three')[MOST_TICKS_WITHOUT_RESULT]} ticks in a row moved "
+            f"If {('no', 'one', 'two', 'three')[MOST_TICKS_WITHOUT_RESULT]} ticks in a row moved "
             "nothing"
         ),
     ):
