@@ -69,7 +69,10 @@ def _add_sources_to_finding(
         )
         for source_arn in finding.source_arns
     )
-    # Sources with a fault come first, because only the first ones are named.
-    sorted_checks = tuple(sorted(source_checks, key=lambda check: not check.symptoms))
+    # Only the first sources are named and handed to heal. So sources with a fault come first, then
+    # sources that were not measured: without these, heal would say that no cause is known.
+    sorted_checks = tuple(
+        sorted(source_checks, key=lambda check: (not check.symptoms, check.is_measured))
+    )
     sentence = f"{finding.sentence}; {describe_source_checks(sorted_checks[:MAXIMUM_NAMED_QUEUES])}"
     return replace(finding, sentence=sentence, source_checks=sorted_checks)

@@ -86,9 +86,28 @@ def test_heal_receives_what_the_scan_knows_about_the_first_three_sources() -> No
     (reference,) = read_finding_references(json.loads(make_heal_request([finding])))
     assert [source.source_check for source in reference.sources] == [
         SourceCheck(sources[4], ("consumer_failing",)),
-        SourceCheck(sources[0], is_measured=True),
         SourceCheck(sources[1]),
+        SourceCheck(sources[2]),
     ]
+
+
+def test_case_names_a_fourth_source_that_was_not_measured_if_three_were_measured() -> None:
+    sources = tuple(f"{STANDARD_ARN}-{number}" for number in range(4))
+    finding = find_arriving(
+        ScanResult(
+            findings=(Finding(DLQ_ARN, ARRIVING.symptom, "3 more", sources),),
+            levels_by_arn={source: {} for source in sources[:3]},
+        )
+    )
+    (reference,) = read_finding_references(json.loads(make_heal_request([finding])))
+    facts = replace_values(
+        queue_examples_of(DLQ_MESSAGES_ARRIVING)[0].facts,
+        source_checks=tuple(source.source_check for source in reference.sources),
+    )
+    answer = expect_refusal(DLQ_MESSAGES_ARRIVING, facts)
+    assert answer.code == "source_not_measured"
+    assert "orders-3 was not measured" in answer.reason
+    assert "orders-3 was not measured" in finding.sentence
 
 
 @pytest.mark.parametrize(
