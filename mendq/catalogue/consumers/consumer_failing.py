@@ -199,6 +199,18 @@ CONSUMER_FAILING = NotifiedSymptom(
             "consumer_failing",
         ),
         QueueExample(
+            "the DLQ takes 21 of 61 messages",
+            replace_values(
+                _QUEUE_OF_CONSUMER_FAILING_IN_PART,
+                sent=61,
+                received=103,
+                deleted=40,
+                in_flight_now=0,
+                backlog_now=0,
+            ),
+            "consumer_failing",
+        ),
+        QueueExample(
             "a part fails while the backlog grows",
             _QUEUE_WITH_FAILURES_AND_GROWING_BACKLOG,
             "consumer_failing",
@@ -223,6 +235,17 @@ CONSUMER_FAILING = NotifiedSymptom(
         QueueNearMiss(
             "the DLQ takes one message in a hundred",
             replace_values(_QUEUE_OF_CONSUMER_FAILING_IN_PART, received=5_060, deleted=4_908),
+        ),
+        QueueNearMiss(
+            "the DLQ takes 20 of 60 messages, which SQS counts too inexactly",
+            replace_values(
+                _QUEUE_OF_CONSUMER_FAILING_IN_PART,
+                sent=60,
+                received=100,
+                deleted=40,
+                in_flight_now=0,
+                backlog_now=0,
+            ),
         ),
         QueueNearMiss(
             "one message went to the DLQ, and no other came",

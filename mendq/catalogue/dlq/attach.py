@@ -59,9 +59,6 @@ MINIMUM_SHARE_OF_EXPECTED_RECEIVES = 0.25
 # than ten may be a few bad messages (`dlq_missing`). With one, the DLQ takes all that arrive.
 MINIMUM_MESSAGES_IF_NONE_FINISHED = 10
 MINIMUM_MESSAGES_IF_ALL_MOVED_TO_DLQ = 4
-# A part of the messages fails: at least this many went to the DLQ, and more than
-# MINIMUM_UNFINISHED_MESSAGE_SHARE of all that left. Fewer are reported on the DLQ itself.
-MINIMUM_DEAD_MESSAGES_TO_PAGE = 10
 # Consumers that fail in part and cannot keep up: at least this share of the receives fails. With
 # fewer, the consumers are mostly too slow (`backlog_grows`). A message that fails stays in flight
 # until the visibility timeout ends. If fewer messages are in flight than this share of what that
@@ -190,13 +187,13 @@ def _does_dlq_take_everything(facts: Facts, measurement: Measurement) -> bool:
 def _does_dlq_take_large_part(facts: Facts, measurement: Measurement) -> bool:
     """Return True if consumers fail at more than a fifth of the messages, and the DLQ takes them.
 
-    Consumers finish the other messages, so fewer than half of the receives may be in vain.
+    Consumers finish the other messages, so fewer than half of the receives may be in vain. The count
+    is 0 up to `Measurement.counter_tolerance`, because SQS's counters are inexact: fewer messages
+    are reported on the DLQ itself.
     """
     dead_message_count = measurement.count_dead_messages(facts.max_receive_count or 0)
-    return (
-        dead_message_count >= MINIMUM_DEAD_MESSAGES_TO_PAGE
-        and dead_message_count
-        > MINIMUM_UNFINISHED_MESSAGE_SHARE * (dead_message_count + measurement.deleted)
+    return dead_message_count > MINIMUM_UNFINISHED_MESSAGE_SHARE * (
+        dead_message_count + measurement.deleted
     )
 
 
