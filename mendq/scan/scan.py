@@ -62,7 +62,7 @@ Rules:
 
 8. A DLQ that Mendq made is scanned with its source even if it is not a managed queue, unless its
    tag is `off`. Mendq is responsible for this DLQ, because other people may not notice its faults.
-   It is read once per scan.
+   It is checked once in a run, also if its name comes before its source's.
 
 9. A detection that takes redrives or the traffic of four days into account runs again if the queue
    was measured (`Facts.measurement`) and the first run found something: first without asking for
@@ -261,29 +261,24 @@ def _check_blocks(
     history: ScanHistory,
 ) -> Iterator[_CheckedBlock]:
     """Check the queues without measuring them, block by block, while there is time (rule 2)."""
-    arns_scanned_with_source = set[str]()
+    checked_arns = set[str]()
     with ThreadPoolExecutor(THREAD_COUNT) as thread_pool:
         for block_start in range(0, len(queues), QUEUES_PER_BLOCK):
             if not allowance.may_read_queues():
                 break
             queue_block = queues[block_start : block_start + QUEUES_PER_BLOCK]
-            new_queues = [
-                queue for queue in queue_block if queue.queue_arn not in arns_scanned_with_source
-            ]
+            new_queues = [queue for queue in queue_block if queue.queue_arn not in checked_arns]
             queue_checks = list(
                 thread_pool.map(
                     lambda queue: _check_queue(queue, reader, symptoms, history),
                     new_queues,
                 )
             )
-            scanned_or_listed_arns = arns_scanned_with_source.union(
-                queue.queue_arn for queue in queue_block
-            )
+            checked_arns.update(queue.queue_arn for queue in queue_block)
             made_dlq_arns = sorted(
-                {queue_check.made_dlq_arn for queue_check in queue_checks}
-                - {"", *scanned_or_listed_arns}
+                {queue_check.made_dlq_arn for queue_check in queue_checks} - {"", *checked_arns}
             )
-            arns_scanned_with_source.update(made_dlq_arns)
+            checked_arns.update(made_dlq_arns)
             queue_checks += thread_pool.map(
                 lambda dlq_arn: _check_made_dlq(dlq_arn, reader, symptoms, history),
                 made_dlq_arns,

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from mendq.aws.errors import FactsUnavailable
+from mendq.cases.made_dlqs import MadeDlqs
 from mendq.heal.batch import heal_findings
 from mendq.model.queue import RedrivePolicy
 from tests.account.faults import come_between
@@ -303,6 +304,18 @@ def test_messages_in_an_attached_dlq_escalate_even_if_the_dlq_is_deleted_while_i
     assert states_of(scanner, MISSING)[-1] == "escalated"
     assert "3 messages moved to the DLQ orders-dlq" in reason_of(scanner, MISSING)
     assert len(read_urgent_pages(scanner)) == 1
+
+
+def test_managed_dlq_in_a_block_before_its_sources_is_checked_once(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A FIFO DLQ that Mendq made sorts before its source: `-` comes before `.`."""
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
+    monkeypatch.setattr(MadeDlqs, "is_made_by_mendq", lambda *_: True)
+    dlq = scanner.account.queue("orders-dlq.fifo", "observe")
+    scanner.account.queue("orders.fifo", RedrivePolicy=RedrivePolicy(dlq, 5).text)
+    scanner.account.later(hours=1)
+    assert count_scanned_queues(scanner) == 2
 
 
 def test_dlq_that_mendq_made_is_not_scanned_if_its_tag_is_off(scanner: Scanner) -> None:
