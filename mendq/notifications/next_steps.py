@@ -278,12 +278,12 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=frozenset({QueueTrait.LAMBDA_MAPPING}),
     ),
     "function_errors": OperatorStep(
-        "Read the errors in the function's log, and fix or roll back its code.",
+        "Find the function that fails, and read the errors in its log.",
         _LIST_CONSUMERS_COMMAND,
         needs=frozenset({QueueTrait.LAMBDA_MAPPING}),
     ),
     "function_times_out": OperatorStep(
-        "Find out what the function waits for, or give it a longer timeout.",
+        "Find the function that Lambda stops, and see what it waits for.",
         _LIST_CONSUMERS_COMMAND,
         needs=frozenset({QueueTrait.LAMBDA_MAPPING}),
     ),
@@ -368,7 +368,7 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),
     "source_not_measured": OperatorStep(
-        "Scan the source of the DLQ, then look at the messages that died.",
+        "Look at the messages that died: no scan has measured their source.",
         _SHOW_DLQ_MESSAGES_COMMAND,
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),

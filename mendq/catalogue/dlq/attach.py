@@ -187,9 +187,9 @@ def _does_dlq_take_everything(facts: Facts, measurement: Measurement) -> bool:
 def _does_dlq_take_large_part(facts: Facts, measurement: Measurement) -> bool:
     """Return True if consumers fail at more than a fifth of the messages, and the DLQ takes them.
 
-    Consumers finish the other messages, so fewer than half of the receives may be in vain. The count
-    is 0 up to `Measurement.counter_tolerance`, because SQS's counters are inexact: fewer messages
-    are reported on the DLQ itself.
+    Consumers finish the other messages, so fewer than half of the receives may be in vain. The
+    count is 0 up to `Measurement.counter_tolerance`, because SQS's counters are inexact: fewer
+    messages are reported on the DLQ itself.
     """
     dead_message_count = measurement.count_dead_messages(facts.max_receive_count or 0)
     return dead_message_count > MINIMUM_UNFINISHED_MESSAGE_SHARE * (
