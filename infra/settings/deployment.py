@@ -377,7 +377,8 @@ class ManagingSettings:
     """How far Mendq may go on the queues that `queues` names."""
     tag_may_raise_to: Mode = Mode.OBSERVE
     """The highest mode that a queue's tag `mendq` may give a queue. If `queues` names the queue,
-    the tag may raise its mode above `mode`. If not, the tag alone makes Mendq manage the queue."""
+    the limit is the higher of this and `mode`. If not, the tag alone makes Mendq manage the queue.
+    """
     queues: Annotated[
         tuple[Annotated[str, _QUEUE_NAME_BOUNDS], ...],
         make_list_bounds("queue names, or starts of names and a `*`"),
@@ -423,9 +424,8 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
     """True: the stack has a dashboard. AWS bills it each month if the payer has three others. The
     alarms do not depend on it."""
     alarms: Annotated[str, _ALARMS_BOUNDS] = FULL_ALARMS
-    """`essential` keeps only the alarms on escalated cases, on fixes above a fixed ceiling, and on
-    a Mendq that does not heal. They cost less, and notifications about cases are sent all the
-    same."""
+    """`essential` keeps only the alarms on escalated cases, too many fixes, and a Mendq that does
+    not see, scan or heal. They cost less, and notifications about cases are sent all the same."""
     scan_only: bool = False
     """True: the stack only has the hourly scan, which [reports what it finds](scan-only.md) to one
     topic. It has no trail, probe, cases, nightly job or report, and never changes a queue."""

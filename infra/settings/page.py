@@ -28,8 +28,8 @@ _PAGE_HEAD = """# Settings
 
 Settings are in `cdk.json`, in the object `mendq` of `context`. To use a file instead of the whole
 object for one command, name it: `make synth SETTINGS=prod.json`,
-`make cdk SETTINGS=prod.json ARGS=deploy`. If a setting is wrong, the command lists all mistakes
-with their fields and remedies, and does nothing.
+`make cdk SETTINGS=prod.json ARGS=deploy`. Each command reports every mistake with field and remedy,
+and does nothing until all are corrected.
 
 With the defaults, Mendq watches and changes nothing. Mendq manages a queue if it has the tag
 `mendq` or if `queues` names it ([the tags](symptoms.md)). How far Mendq goes there is the lower of
@@ -55,7 +55,7 @@ def _render_tables(settings_type: Any, path_prefix: str) -> Iterator[str]:
         if not _find_section_type(field_and_type[1])
     }
     if field_and_type_of_plain_setting:
-        yield "| setting | what it holds | default | what it is for |"
+        yield "| setting | value | default | what it is for |"
         yield "|---|---|---|---|"
     for name, (field, field_type) in field_and_type_of_plain_setting.items():
         allowed_values_text = describe_values(field_type)
@@ -134,5 +134,5 @@ def _format_default(field: Field[Any]) -> str:
     if value is None:
         return "none"
     if value is MISSING:
-        return "it must be said"
+        return "required"
     return f"`{json.dumps(str(value) if isinstance(value, Mode) else value)}`"

@@ -44,8 +44,8 @@ class Limits:
     writes_per_attribute_per_day: Annotated[int, Range(1, 24)] = 3
     """The most writes to one attribute of one queue in 24 hours."""
     mass_symptom_share: Annotated[float, Range(0, 1)] = 0.05
-    """Mendq writes nothing if more than this share of the managed queues show a symptom within an
-    hour, because they then share a cause. The share is also computed among the queues in the same
+    """Mendq writes nothing if more than three queues, and more than this share of the managed
+    queues, show a symptom within an hour, because they then share a cause. The share is also computed among the queues in the same
     or a higher mode."""
     mass_symptom_queues: Annotated[int, Range(3, 10_000)] = 20
     """Mendq also writes nothing if more queues than this show a symptom within an hour, whatever
@@ -67,9 +67,10 @@ class Timing:
     proposal_hours: Annotated[int, Range(0, 168, 1)] = 24
     """How long a person can approve a proposal."""
     soak_factor: Annotated[float, Range(0, 10, LOWEST_SOAK_FACTOR)] = LOWEST_SOAK_FACTOR
-    """A redrive waits this many times as long as a poison message takes to come back."""
+    """A redrive waits maxReceiveCount x visibility timeout x this factor, plus the delay and the
+    time for the messages before it; at least 60 s."""
     cooldown_minutes: Annotated[int, Range(0, 1_440, 30)] = 30
-    """The time between two writes to one attribute of one queue."""
+    """The shortest time between two writes to one attribute of one queue."""
     probe_minutes: Annotated[int, Range(1, 1_440, 20)] = 60
     """The time between two probes. A probe that is not seen within 20 minutes counts as lost."""
     measuring_minutes: Annotated[int, Range(1, 360, 60)] = 60
