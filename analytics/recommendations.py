@@ -494,7 +494,9 @@ def _find_value_before(timeline: CaseTimeline, attribute: str) -> str:
 
 
 def recommend_for_callers(incidents: Iterable[Row]) -> list[RecommendedTask]:
-    """Return recommendations for incidents without a case, if there are many of them.
+    """Return recommendations for incidents without a case.
+
+    There is one only if they have many incidents or many failed calls.
 
     There is one recommendation for each caller and symptom whose calls are the caller's own
     mistake, and one for each error code that the catalogue does not know. Incidents with several

@@ -82,7 +82,11 @@ def make_record_policy() -> dict[str, Any]:
 
 
 def make_policy(actions: Iterable[str]) -> dict[str, Any]:
-    """Return the narrowest policy that allows `actions`. Each set of resources is a statement."""
+    """Return a policy that allows `actions`.
+
+    Actions on the same resources share a statement. Actions that are not on Mendq's own resources
+    get `*` unless the command declares some.
+    """
     actions_by_resources = defaultdict[tuple[str, ...], list[str]](list)
     for action in sorted(actions):
         service, _, _ = action.partition(":")

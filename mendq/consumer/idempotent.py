@@ -372,12 +372,12 @@ class _OrderOutcome(Enum):
 
 @dataclass
 class Careful:
-    """Consumes a queue of orders and does each order once.
+    """Consumes a queue of orders and processes each order once.
 
-    A message whose order is busy in another run stays held, and the next `consume` tries it again.
-    So its receive count does not rise, and the other messages do not wait for it. At most
-    MOST_WAITING_MESSAGES messages wait in this way. SQS returns further ones after their visibility
-    timeout.
+    A message whose order is busy in another run stays invisible if the next `consume` starts within
+    `seconds`, and that call tries it again. So its receive count does not rise, and the other
+    messages do not wait for it. At most MOST_WAITING_MESSAGES messages wait in this way. SQS
+    returns further ones after their visibility timeout.
 
     Several threads may use one object.
 
@@ -386,7 +386,7 @@ class Careful:
             it may also call GetQueueAttributes, the first `consume` checks the queue's settings.
         queue_url: The queue.
         once: Remembers which orders are done.
-        work: Does one order.
+        work: Processes one order.
         seconds: The visibility timeout: how long a message stays hidden after a crash.
     """
 

@@ -375,15 +375,15 @@ def _gather_situations(
 
 
 def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
-    """Select the groups to handle: all of known queues, and up to MAXIMUM_UNKNOWN_QUEUES others.
+    """Select all groups of known queues, and up to MAXIMUM_UNKNOWN_QUEUES other groups.
 
     A queue is known if it is managed, or if the settings contain exactly its name. If there are at
     most MAXIMUM_UNKNOWN_QUEUES groups, or the managed queues cannot be listed, select all groups.
 
-    Groups of unknown queues are taken from each caller in turn, so that one caller with many names
-    cannot crowd out the rest. The other groups are counted and skipped. SQS does not deliver them
-    again, because that would cause another flood. A caller that continues to fail gets a turn in a
-    later batch.
+    Groups of unknown queues are taken from each caller in turn, so that one caller with many queue
+    names cannot crowd out the rest. The other groups are counted and skipped. Mendq does not return
+    them to SQS, because that would cause another flood. A caller that continues to fail gets a turn
+    in a later batch.
     """
     groups = list(batch.message_ids_by_group)
     consent = run.settings.consent

@@ -68,10 +68,9 @@ def would_repeat_without_metrics(
 
 
 def was_noted_recently(open_case: Case, last_noted_at: datetime | None, now: datetime) -> bool:
-    """Return True if evidence was noted, or the open case moved, within FINDING_NOTES_PAUSE.
+    """Return True if evidence was noted, or the case changed its state, within FINDING_NOTES_PAUSE.
 
-    Return False for a case whose fix is being verified, because each finding counts against the
-    fix.
+    Return False while a fix is verified or watched, because each finding counts against the fix.
 
     Args:
         open_case: The open case of the finding's queue and symptom.

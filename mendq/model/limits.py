@@ -45,8 +45,8 @@ class Limits:
     """The most writes to one attribute of one queue in 24 hours."""
     mass_symptom_share: Annotated[float, Range(0, 1)] = 0.05
     """Mendq writes nothing if more than three queues, and more than this share of the managed
-    queues, show a symptom within an hour, because they then share a cause. The share is also computed among the queues in the same
-    or a higher mode."""
+    queues, show a symptom within an hour, because they then share a cause. The share is also
+    computed among the queues in the same or a higher mode."""
     mass_symptom_queues: Annotated[int, Range(3, 10_000)] = 20
     """Mendq also writes nothing if more queues than this show a symptom within an hour, whatever
     their share."""

@@ -153,7 +153,7 @@ class QueueRecord(NamedTuple):
     def is_in_use(self) -> bool:
         """True if the queue had messages in the last ACTIVE_HOURS (rule 5).
 
-        True too if its sums were never asked for, because nothing is known then.
+        Also True if Mendq never read its sums.
         """
         return not self.sums_hour or self.scanned_hour - self.active_hour < ACTIVE_HOURS
 

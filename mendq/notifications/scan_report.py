@@ -70,7 +70,10 @@ class UnreadableTarget(Struct, frozen=True):
 
 
 class ScanReport(Struct, frozen=True):
-    """The notification, and the topics that it names. It only counts the others."""
+    """The notification, and the topics (queue and symptom) of the findings that it names.
+
+    Other findings are only counted.
+    """
 
     notification: NotificationText
     named_topics: frozenset[str]

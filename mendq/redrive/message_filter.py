@@ -298,7 +298,10 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
         return member
 
     def visit_multi_select_list(self, node: ExpressionNode, value: Any) -> list[Any] | None:
-        """Return the members; None (unknown) if one is missing: null must not equal null."""
+        """Evaluate a list such as `[a, b]`.
+
+        Return None if a member is null, so that `null == null` does not match.
+        """
         members = [self.visit(child, value) for child in node["children"]]
         return None if any(member is None for member in members) else members
 

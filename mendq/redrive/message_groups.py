@@ -139,7 +139,10 @@ class SampledMessage(Struct, frozen=True):
 def group_messages(
     messages: Iterable[Message], now: datetime, *, should_group_by_text: bool = False
 ) -> list[MessageGroup]:
-    """Return the largest groups of messages that were not cut. See `group_sample`."""
+    """Group complete (not shortened) messages, and return the largest groups.
+
+    See `group_sample`.
+    """
     sample = [
         SampledMessage.create(message, should_group_by_text=should_group_by_text)
         for message in messages

@@ -148,7 +148,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     def is_whole(self) -> bool:
         """True if the week is over and each of its days was read after that day ended.
 
-        Some files may be unreadable nevertheless. Only such a week is compared with others.
+        Only whole weeks are compared with others. Some files may still be unreadable.
         """
         is_a_day_read_too_early = any(
             run.verdict == READ_BEFORE_DAY_END_VERDICT for run in self.not_seen.nightly_runs

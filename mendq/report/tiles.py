@@ -55,7 +55,7 @@ def make_tiles(summary: Summary) -> tuple[Tile, ...]:
     """Return the tiles of the week. Empty if nothing was read.
 
     The tiles are: incidents, healed, urgent notifications, time to fix, and failed calls. A
-    backtest has incidents, three tiles of `_make_backtest_tiles`, and failed calls.
+    backtest has the tiles incidents, changed, proposed, paged and failed calls.
     """
     if summary.nothing_was_read:
         return ()

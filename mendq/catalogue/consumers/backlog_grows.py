@@ -8,9 +8,10 @@ measured time to the next, and consumers deleted messages in each third. A burst
 and an hourly job become small again in one of the thirds. A queue that is read once a day has
 thirds without a delete.
 
-What Mendq does: it notifies people, with the rate and the time until the first message expires. It
-changes nothing: no attribute of a queue makes consumers faster. If consumers fail, are throttled or
-have stopped, that symptom explains the backlog, and this one gives way to it.
+What Mendq does: it records a case, with the rate and the time until the first message expires. It
+does not page; in mode `observe` it is only in the case and the report. It changes nothing: no
+attribute of a queue makes consumers faster. If consumers fail, are throttled or have stopped, that
+symptom explains the backlog, and this one gives way to it.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ became as old as the visibility timeout although no messages waited at some mome
 finished in the end; otherwise `consumer_failing` is the symptom. A consumer that gives messages
 back makes them visible earlier, so they stay younger than the timeout.
 
-What Mendq does: it notifies people, with the number of receives and the delay. It changes nothing:
-a shorter timeout would have messages handled twice if their work takes as long. The failures of
-Lambda functions are counted by Lambda, and other symptoms report them.
+What Mendq does: it records a case, with the number of receives and the delay. It does not page; in
+mode `observe` it is only in the case and the report. It changes nothing: a shorter timeout would
+have messages handled twice if their work takes as long. The failures of Lambda functions are
+counted by Lambda, and other symptoms report them.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ The fault: a message is in flight from its receive until it is deleted or its vi
 over. A queue takes about 120,000 of them, a FIFO queue too. Consumers receive messages and do not
 delete them, so the limit is reached and all consumers stand still.
 
-How it shows: the attribute ApproximateNumberOfMessagesNotVisible, which every scan reads, is at the
-limit. With short polling on a standard queue, CloudTrail also records ReceiveMessage calls that
-fail with OverLimit. Otherwise SQS returns no error, only no messages.
+How it shows: the attribute ApproximateNumberOfMessagesNotVisible, which every scan reads, is
+114,000 or more. With short polling on a standard queue, CloudTrail also records ReceiveMessage
+calls that fail with OverLimit. Otherwise SQS returns no error, only no messages.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 
-What Mendq does: it notifies people, with the numbers and the callers. It changes nothing: a longer
-visibility timeout would keep messages in flight for longer, a shorter one would have messages
-handled twice, and long polling would only hide the error.
+What Mendq does: it notifies people, with the numbers and, if failed calls showed it, the callers.
+It changes nothing: a longer visibility timeout would keep messages in flight for longer, a shorter
+one would have messages handled twice, and long polling would only hide the error.
 """
 
 from __future__ import annotations

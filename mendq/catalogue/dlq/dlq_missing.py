@@ -141,7 +141,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 def _plan_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
-    """Plan the missing queue that RedrivePolicy names, or else a new DLQ."""
+    """Plan to create the DLQ that RedrivePolicy names if it does not exist; otherwise a new DLQ."""
     dlq_arn = find_missing_dlq(facts)
     if dlq_arn is not None:
         return plan_named_dlq(facts, dlq_arn, first_sentence)

@@ -9,7 +9,8 @@ consumers could not handle them.
 
 What Mendq does: it pages, with the number of lost messages. `messages_about_to_expire` proposes a
 longer retention period for the same queue. If nothing was received at all, the queue may be an
-archive that is meant to forget: then Mendq does not page, and the case records it.
+archive that is meant to forget: then Mendq does not page, and in mode `observe` it is only in the
+case and the report.
 """
 
 from __future__ import annotations

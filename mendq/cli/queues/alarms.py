@@ -410,7 +410,10 @@ def _print_missing_alarms(call: Invocation, queue: str, tool: AlarmFormat, topic
 
 
 def _read_facts_with_alarms(account: Account, queue_arn: str) -> Facts:
-    """Return the facts about a queue, with its DLQ, its sources, and the alarms on all of them."""
+    """Return the facts about a queue.
+
+    They include its DLQ, its sources' ARNs, and the alarms on the queue and its DLQ.
+    """
     facts = require_queue(account, queue_arn)
     clients = account.clients
     dlq_arn = find_local_dlq_arn(facts)

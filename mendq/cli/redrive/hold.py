@@ -202,10 +202,11 @@ class _DlqClaim(DlqHold):
         )
 
     def _renew_or_report(self) -> None:
-        """Renew the claim once. Report it as lost if another run has it or the clock is wrong.
+        """Renew the claim once, or report it as lost.
 
-        After any other error the claim counts as lost only if it is too old. Otherwise the next
-        renewal tries again.
+        It is lost if another run or redrive has it, its record is unreadable, or the clock is
+        wrong. After any other error the claim counts as lost only if it is too old. Otherwise the
+        next renewal tries again.
         """
         with self.lock:
             if self.is_lost:

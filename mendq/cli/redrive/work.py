@@ -306,10 +306,9 @@ class DlqWork(Struct, frozen=True):
 
         From a standard queue, or with --leave-first, only messages that were seen before the
         question are processed. A message that was sent back and failed again has a new id, so it is
-        not sent twice. From a FIFO queue without --leave-first, matching messages that SQS hid
-        behind others are processed too, because SQS hides the messages of a group behind its first
-        ones. Such a message must have come before the question, by SQS's clock. No more messages
-        are processed in all than the question says.
+        not sent twice. From a FIFO queue without --leave-first, messages hidden behind the first of
+        their group are processed too, if they arrived before the question by SQS's clock. No more
+        messages are processed in all than the question says.
         """
         preview_tally = self._make_tally()
         out = self.call.out

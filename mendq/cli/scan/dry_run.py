@@ -493,10 +493,10 @@ class DryRun(Struct, frozen=True, dict=True):
     def count_metrics_per_hour(
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
     ) -> int:
-        """Return the most metrics that the scan, and heal for the findings, would read an hour.
+        """Estimate the metrics read per hour by scan and heal.
 
-        It is the mean of an hour with sums and one without, in which each suspect is measured with
-        all its metrics. The deployed scan stops at `limits.scanMetricsPerDay`.
+        It is the mean of an hour with sums and one without, at most `limits.scanMetricsPerDay` /
+        24.
 
         Args:
             scan_result: The result of the scan.
