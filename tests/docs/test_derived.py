@@ -64,7 +64,10 @@ def test_redrive_stages_page_states_the_default_limits_of_the_code() -> None:
         f"At most {bounds.rate_share:.0%} of the messages that the source's consumers deleted",
         f"in the last {bounds.measuring_seconds // 60} minutes",
         f"at most {bounds.mover_per_tick:,} a minute",
-        f"when {bounds.halt_returned} messages came back, or {bounds.halt_share:.0%} of what was moved",
+        (
+            f"when {bounds.halt_returned} messages came back, or "
+            f"{bounds.halt_share:.0%} of what was moved"
+        ),
         f"queue of more than {bounds.census:,} messages",
         (
             f"If {('no', 'one', 'two', 'three')[MOST_TICKS_WITHOUT_RESULT]} ticks in a row moved "
