@@ -67,8 +67,9 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: a page only if hardly anything is finished."""
     reason = (
         f"{facts.found}. Find out what it waits for: a service that does not answer, or more work "
-        "than fits. If the work needs longer, raise the function's timeout, and the queue's "
-        "visibility timeout to six times that, or lower the batch size. A longer visibility "
+        "than fits. If the work needs longer, first raise the queue's visibility timeout to six "
+        "times the function's new timeout plus the batching window, then the function's timeout; "
+        "or lower the batch size. A longer visibility "
         f"timeout alone does not help. {describe_consequence(facts)}"
     )
     consumer = find_function_with_failed_runs(facts, at_timeout=True)
