@@ -262,7 +262,7 @@ class _SecondPass(Struct):
         if self.hidden_messages_until is None:
             return True
         counted = self.tally.route.messages_queue.visible
-        return len(seen_message_ids) - self.late_seen_count >= counted * 0
+        return len(seen_message_ids) - self.late_seen_count >= counted
 
 
 class DlqWork(Struct, frozen=True):

@@ -89,6 +89,12 @@ def set_creation(queue_arn: str, created_at: datetime) -> None:
     queue.created_timestamp = int(created_at.timestamp())
 
 
+def return_newest_messages_first(queue_arn: str, number: int) -> None:
+    """Let moto return the last `number` messages of a queue before all others."""
+    messages = sqs_backends[ACCOUNT][REGION].queues[queue_arn.rpartition(":")[2]]._messages
+    messages[:] = messages[-number:] + messages[:-number]
+
+
 def make_died_in_attribute(queue_arn: str) -> dict[str, str]:
     """Return the attribute that names the queue in which a message died, "nobody" if unknown."""
     return {DIED_IN: queue_arn}

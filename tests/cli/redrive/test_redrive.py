@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tests.cli.redrive.builders import (
     make_died_in_attribute,
     make_orders_queues,
     read_redrive_command,
+    return_newest_messages_first,
     send_in_the_past,
     set_creation,
     write_sealed,
@@ -705,6 +707,27 @@ def test_redrive_of_a_fifo_dlq_moves_hidden_messages_of_all_groups_although_othe
         _write_numbered_messages(queues, 36, groups=3)
     _answer_yes(monkeypatch, lambda: keep_sending(queues))
     assert queues.redrive("--all")["moved"] == 36
+
+
+def test_redrive_of_a_fifo_dlq_moves_hidden_messages_after_a_receive_of_only_late_ones(
+    long_group: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQS returns message groups in any order, so a receive may bring only late groups."""
+    receives = count(1)
+
+    def send_late_groups(**_: Any) -> None:
+        if next(receives) == 2:
+            for number in range(10):
+                long_group.write({"n": 1_000 + number}, group=f"late-{number}")
+            return_newest_messages_first(long_group.messages, 10)
+
+    def watch_receives() -> None:
+        sqs: Any = long_group.operator.account.clients.sqs
+        sqs.meta.events.register("before-call.sqs.ReceiveMessage", send_late_groups)
+
+    _answer_yes(monkeypatch, watch_receives)
+    assert long_group.redrive("--all")["moved"] == 12
+    assert _read_numbers(long_group.take_messages(long_group.source)) == list(range(12))
 
 
 def test_redrive_of_a_fifo_dlq_takes_no_hidden_message_if_sqs_does_not_say_its_time(
