@@ -106,6 +106,7 @@ from mendq.catalogue.dlq.time_left import sort_by_urgency
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import explain_mass_symptom
 from mendq.model.facts import Need
+from mendq.model.json_text import to_json
 from mendq.model.lifecycle import QUIET_TIME_AFTER_FAILURES, STATES_ENDED_BY_FAILED_CALLS
 from mendq.model.mode import Mode
 from mendq.model.queue import parse_queue_arn
@@ -634,14 +635,17 @@ def _merge_into_stored_document(
 ) -> dict[str, Any]:
     """Return the round's stored document with this run's results added.
 
-    Return `document` alone if none is stored or the stored one is broken: a forged object must not
-    stop every scan. Raises botocore's errors.
+    Return `document` alone if none is stored, or if the stored one is broken or cannot be written
+    again: a forged object must not stop every scan. Raises botocore's errors.
     """
     try:
-        return merge_documents(read_findings_document(hour, bucket), document)
+        merged_document = merge_documents(read_findings_document(hour, bucket), document)
+        # Python reads whole numbers of 4,300 digits and does not write longer ones, such as a sum.
+        to_json(merged_document, sort_keys=True)
     except items.DECODE_ERRORS:
         return document
     except ClientError as error:
         if error_code_of(error) in _NO_OBJECT_CODES:
             return document
         raise
+    return merged_document

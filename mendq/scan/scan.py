@@ -321,6 +321,7 @@ def _check_queue(
     try:
         facts = _read_facts(queue, reader)
         window = reader.choose_window(facts)
+        record_by_queue_name = _make_records(facts, history, reader)
     except QueueGone:
         return _QueueCheck(ScanResult(queues_scanned=1, gone=1))
     except Exception as error:  # noqa: BLE001 - recorded; other queues are still scanned (rule 3)
@@ -356,7 +357,7 @@ def _check_queue(
         if is_check_incomplete
         else {queue.queue_arn: describe_configuration(facts)},
         unsettled_arns=(queue.queue_arn,) if is_unsettled else (),
-        record_by_queue_name=_make_records(facts, history, reader),
+        record_by_queue_name=record_by_queue_name,
     )
     return _QueueCheck(result, candidate, made_dlq_arn)
 

@@ -12,6 +12,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.ht
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -34,6 +35,7 @@ from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.cases.transactions import Table
 from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.model.facts import QueueFacts
+from mendq.model.queue import DEFAULT_NUMBER_BY_ATTRIBUTE, queue_arn_or_none
 from mendq.model.time_text import format_time
 from mendq.model.traffic import QueueRecord, ScanHistory, hour_number
 from mendq.scan.reader import AnswerByCall, AnswerCache
@@ -357,6 +359,18 @@ def read_findings_document(hour: datetime, bucket: CaseBucket) -> dict[str, Any]
 # The largest object that is read: enough for about 16,000 unmanaged queues. An object of this size
 # that someone else wrote takes half of the Lambda's memory.
 MAXIMUM_OBJECT_BYTES = 20_000_000
+# The form of the attributes that Mendq reads as numbers. SQS writes them without a sign, and some
+# emulators write times with a fraction. With 11 digits a time is before the year 5139.
+_COUNT_PATTERN = re.compile("[0-9]{1,11}")
+_TIME_PATTERN = re.compile(r"[0-9]{1,11}(\.[0-9]{1,9})?")
+_PATTERN_BY_NUMBER_ATTRIBUTE = {
+    **dict.fromkeys(DEFAULT_NUMBER_BY_ATTRIBUTE, _COUNT_PATTERN),
+    "ApproximateNumberOfMessages": _COUNT_PATTERN,
+    "ApproximateNumberOfMessagesDelayed": _COUNT_PATTERN,
+    "ApproximateNumberOfMessagesNotVisible": _COUNT_PATTERN,
+    "CreatedTimestamp": _TIME_PATTERN,
+    "LastModifiedTimestamp": _TIME_PATTERN,
+}
 _ONE_HOUR = timedelta(hours=1)
 
 
@@ -415,7 +429,9 @@ def store_answers(
         else _read_stored_answers(stretch.hour, bucket)
     )
     for arn, attributes in answer_cache.iterate_answers(read_queue_attributes):
-        if arn not in managed_arns and not QueueFacts(arn, attributes).visible:
+        if arn in managed_arns or not _has_readable_numbers(attributes):
+            continue
+        if not QueueFacts(arn, attributes).visible:
             stored_answers.attributes[arn] = {**attributes}
     stored_answers.sources.update(answer_cache.iterate_answers(list_source_arns))
     new_answers = StoredAnswers(
@@ -439,9 +455,33 @@ def _read_stored_answers(hour: datetime, bucket: CaseBucket) -> StoredAnswers:
         compressed_answers = response["Body"].read(MAXIMUM_OBJECT_BYTES)
         json_text = zlib.decompressobj().decompress(compressed_answers, MAXIMUM_OBJECT_BYTES)
         stored_answers = msgspec.json.decode(json_text, type=StoredAnswers)
-        if stored_answers.round == format_time(hour):
+        if stored_answers.round == format_time(hour) and _has_readable_answers(stored_answers):
             return stored_answers
     return StoredAnswers("", {}, {})
+
+
+def _has_readable_answers(stored_answers: StoredAnswers) -> bool:
+    """Return True if every number and every ARN in the answers has the form that SQS gives it.
+
+    Someone else may have written the object. A text in place of a number would raise an error in
+    every scan that uses the answer.
+    """
+    has_readable_sources = all(
+        queue_arn_or_none(source_arn)
+        for source_arns in stored_answers.sources.values()
+        for source_arn in source_arns
+    )
+    return has_readable_sources and all(
+        map(_has_readable_numbers, stored_answers.attributes.values())
+    )
+
+
+def _has_readable_numbers(attributes: Mapping[str, str]) -> bool:
+    """Return True if each attribute that Mendq reads as a number has the form of one."""
+    return all(
+        _PATTERN_BY_NUMBER_ATTRIBUTE[name].fullmatch(attributes[name])
+        for name in _PATTERN_BY_NUMBER_ATTRIBUTE.keys() & attributes.keys()
+    )
 
 
 def _answers_key(hour: datetime) -> str:

@@ -16,6 +16,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import QueueExample
 from mendq.model.facts import Facts, Need
 from mendq.model.queue import RedrivePolicy
+from mendq.model.time_text import format_time
 from mendq.scan.store import MAXIMUM_OBJECT_BYTES
 from tests.scan.scanner import Scanner, make_slow_symptom, start_next_hour
 
@@ -103,6 +104,40 @@ def test_scan_ignores_a_damaged_answer_cache_and_reads_again(scanner: Scanner, b
     calls = _count_calls(scanner)
     for _ in range(3):
         assert scanner.run_due_scan().error_by_target == {}
+        for turn in (0, 1):
+            key = f"findings/answers-{turn}.json.z"
+            scanner.account.clients.s3.put_object(Bucket="cases", Key=key, Body=body)
+        start_next_hour(scanner.account)
+    assert (calls[ATTRIBUTES, "orders-dlq"], calls[SOURCES, "orders"]) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"attributes": {"ApproximateNumberOfMessages": "x"}},
+        {"attributes": {"ApproximateNumberOfMessagesDelayed": "-1"}},
+        {"attributes": {"ApproximateNumberOfMessagesNotVisible": "9" * 5_000}},
+        {"attributes": {"CreatedTimestamp": "9" * 12}},
+        {"attributes": {"MessageRetentionPeriod": "4 days"}},
+        {"sources": ["orders"]},
+    ],
+    ids=["text", "negative", "too long", "no time", "unit", "no ARN"],
+)
+def test_scan_ignores_forged_answers_that_sqs_never_gives_and_reads_again(
+    scanner: Scanner, forged: dict[str, Any]
+) -> None:
+    """Who may put one object into the case bucket could otherwise stop every scan."""
+    _, dead = _make_pair(scanner)
+    calls = _count_calls(scanner)
+    for _ in range(3):
+        assert scanner.run_due_scan().error_by_target == {}
+        hour = scanner.account.now.replace(minute=0, second=0, microsecond=0)
+        answers = {
+            "round": format_time(hour),
+            "attributes": {dead: forged.get("attributes", {})},
+            "sources": {dead: forged.get("sources", [])},
+        }
+        body = zlib.compress(json.dumps(answers).encode())
         for turn in (0, 1):
             key = f"findings/answers-{turn}.json.z"
             scanner.account.clients.s3.put_object(Bucket="cases", Key=key, Body=body)

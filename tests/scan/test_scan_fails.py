@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from botocore.exceptions import EndpointConnectionError
 from msgspec import structs
@@ -9,7 +11,10 @@ from msgspec import structs
 from functions.scan import count_faults
 from mendq.aws.errors import FactsUnavailable, OwnerUnavailable
 from mendq.aws.queue import list_managed_queues
+from mendq.cases.finding import findings_key
 from mendq.model.consent import Consent
+from mendq.model.queue import RedrivePolicy
+from mendq.scan.store import Stretch
 from tests.scan.scanner import (
     Scanner,
     deny_operation,
@@ -179,3 +184,40 @@ def test_scan_without_cloudwatch_counts_each_queue_as_failed_and_finds_faults_in
     let_through()
     start_next_hour(scanner.account)
     assert scanner.run_due_scan().error_by_target == {}
+
+
+def test_queue_whose_dlq_reports_no_number_of_messages_is_unseen_and_others_are_scanned(
+    scanner: Scanner,
+) -> None:
+    dlq_arn = scanner.account.queue("orders-dlq", tag=None)
+    queue_arn = scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq_arn, 5).text)
+    scanner.account.queue("payments")
+
+    def damage_count(parsed: dict[str, Any], **_: Any) -> None:
+        attributes = parsed["Attributes"]
+        if attributes["QueueArn"] == dlq_arn:
+            attributes["ApproximateNumberOfMessages"] = "x"
+
+    scanner.account.clients.sqs.meta.events.register(
+        "after-call.sqs.GetQueueAttributes", damage_count
+    )
+    done = scanner.run_due_scan([make_slow_symptom()])
+    assert (done.queues_scanned, done.unseen) == (2, 1)
+    assert list(done.error_by_target) == [queue_arn]
+
+
+def test_run_replaces_stored_findings_of_the_hour_that_cannot_be_written_again(
+    scanner: Scanner,
+) -> None:
+    for name in ("orders", "payments"):
+        scanner.account.queue(name)
+    start_next_hour(scanner.account)
+    document = b'{"findings": [], "queues_scanned": ' + b"9" * 4_300 + b"}"
+    stretch = Stretch(scanner.account.now, after_queue="orders", is_first=False)
+    key = findings_key(scanner.account.now)
+    scanner.account.clients.s3.put_object(Bucket="cases", Key=key, Body=document)
+    scan_store = scanner.context().scan_store
+    assert scan_store.claim_stretch(scanner.account.now)
+    scan_store.end_stretch(stretch, "orders", is_round_done=False)
+    scanner.run_due_scan()
+    assert scanner.read_findings()["queues_scanned"] == 1
