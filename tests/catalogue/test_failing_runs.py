@@ -20,7 +20,8 @@ from mendq.catalogue.examples import (
 )
 from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts, list_read_actions
-from mendq.model.plan import Escalate, Refusal, Refuse
+from mendq.model.metrics import RecentCounts
+from mendq.model.plan import Escalate, Plan, Refusal, Refuse
 from mendq.scan.severity import sort_worst_first
 from tests.catalogue.asking import answer_to, detect_fault, queue_examples_of
 
@@ -181,16 +182,66 @@ def test_function_with_the_most_failed_runs_is_named_if_several_read_the_queue()
 
 @pytest.mark.parametrize(("error_share", "kind"), [(0.9, Escalate), (0.89, Refuse)])
 @pytest.mark.parametrize("seconds", [1.0, 30.0])
-def test_failing_function_pages_only_if_nine_of_ten_runs_fail(
+def test_failing_function_that_loses_no_message_pages_only_if_nine_of_ten_runs_fail(
     error_share: float, kind: type, seconds: float
 ) -> None:
     facts = make_queue(
-        100, 10, error_share=error_share, duration_p50_seconds=seconds, duration_p99_seconds=seconds
+        90,
+        60,
+        30,
+        error_share=error_share,
+        duration_p50_seconds=seconds,
+        duration_p99_seconds=seconds,
     )
+    assert type(_answer_about_runs(replace_values(facts, RedrivePolicy=""), seconds)) is kind
+
+
+def _answer_about_runs(facts: Facts, seconds: float) -> Plan | Refusal:
+    """Return the answer about runs that fail after this time; 30 s is the function's timeout."""
     entry = TIMES_OUT if seconds == 30 else ERRORS
     found = detect_fault(entry, facts)
     assert found is not None
-    assert type(answer_to(entry, found)) is kind
+    return answer_to(entry, found)
+
+
+@pytest.mark.parametrize("error_share", [0.2, 0.5, 0.82, 0.89])
+@pytest.mark.parametrize("seconds", [1.0, 30.0])
+def test_failing_function_pages_if_the_dlq_takes_many_messages_whatever_share_of_runs_fails(
+    error_share: float, seconds: float
+) -> None:
+    facts = make_queue(
+        3_600,
+        3_200,
+        invocations=9_000,
+        error_share=error_share,
+        duration_p50_seconds=seconds,
+        duration_p99_seconds=seconds,
+    )
+    assert isinstance(_answer_about_runs(facts, seconds), Escalate)
+
+
+@pytest.mark.parametrize(("deleted", "kind"), [(45, Escalate), (46, Refuse)])
+def test_failing_function_without_a_dlq_pages_if_at_most_half_is_finished(
+    deleted: int, kind: type
+) -> None:
+    facts = replace_values(
+        make_queue(90, deleted, 90 - deleted, error_share=0.6), recent=make_last_hour(10, 6)
+    )
+    assert type(_answer_about_runs(replace_values(facts, RedrivePolicy=""), 1)) is kind
+
+
+def test_failing_function_pages_for_counts_with_which_consumer_failing_would_page() -> None:
+    """Failures add to a growing backlog, although consumers finish more than half of it."""
+    facts = replace_values(
+        make_queue(50_000, 26_918, 23_082, invocations=30_000, error_share=0.6),
+        RedrivePolicy="",
+        received=33_160,
+        usual_in_flight=10,
+        recent=RecentCounts(),
+        dlq_sources=None,
+    )
+    assert detect_fault(FAILING, replace(facts, dlq_sources=()))
+    assert isinstance(_answer_about_runs(facts, 1), Escalate)
 
 
 def test_failing_function_pages_if_nothing_was_deleted_although_some_runs_do_not_fail() -> None:

@@ -20,6 +20,9 @@ function's timeout. The messages of a failed run return to the queue, or move to
    - At least half of the runs fail, there is no DLQ, and more messages are left than a few bad
      ones, which come back once in each visibility timeout, would explain.
 4. One message that blocks its FIFO group explains failed runs better (`fifo_group_blocked`).
+5. The messages decide whether people are paged, not only the share of failed runs. Runs that have
+   nothing to do with the queue can dilute that share, and `consumer_failing` and
+   `dlq_messages_arriving` wait for this finding. So it pages whenever one of these would page.
 
 Limits: a run that reports failed messages with `batchItemFailures` succeeds for Lambda, so it does
 not count here. Lambda's metrics are those of the function; if it also reads other queues, its
@@ -28,8 +31,9 @@ failed runs may be about them. Rule 3 still asks for unfinished messages of this
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mendq.catalogue.dlq.attach import find_failing_consumers
 from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_oldest_message_stuck
 from mendq.model.facts import FAILING_CONSUMER_ERROR_SHARE, Facts, LambdaConsumer
 from mendq.model.metrics import Measurement
@@ -47,7 +51,7 @@ LEAST_EXPLAINED_SHARE_OF_RECEIVES = 0.5
 # A bad message comes back once in each visibility timeout. If there were at least this share of
 # these receives, the messages that are left are a few bad ones.
 SHARE_OF_RECEIVES_OF_BAD_MESSAGES = 0.25
-# From this share of failed runs on, hardly anything is finished, and people are paged.
+# From this share of failed runs on, people are paged, whatever the counts of messages say.
 PAGED_ERROR_SHARE = 0.9
 
 
@@ -192,10 +196,29 @@ def _are_more_left_than_bad_ones(facts: Facts, measurement: Measurement) -> bool
     )
 
 
-def is_hardly_anything_finished(consumer: LambdaConsumer, measurement: Measurement | None) -> bool:
-    """Return True if so little is finished that people are paged."""
-    is_nothing_deleted = measurement is not None and measurement.deleted == 0
-    return is_nothing_deleted or (consumer.error_share or 0) >= PAGED_ERROR_SHARE
+def must_page(facts: Facts, consumer: LambdaConsumer) -> bool:
+    """Return True if people must be paged about the function's failed runs (rule 5).
+
+    That is so if nearly all runs fail, if nothing or at most half was finished, if many messages
+    left the queue without a delete, or if `consumer_failing` would page.
+    """
+    measurement = facts.measurement
+    if (consumer.error_share or 0) >= PAGED_ERROR_SHARE:
+        return True
+    if measurement is None:
+        return False
+    last_hour = HandledMessages.of_last_hour(measurement)
+    return (
+        measurement.deleted == 0
+        or last_hour.are_many_left_undeleted
+        or last_hour.is_hardly_finished
+        or HandledMessages.of_measurement(measurement).is_hardly_finished
+        # `consumer_failing` is silent while a case of this finding is open, so open cases are left
+        # out here. A function reads the queue, so the receives are none of people who look at DLQ
+        # messages, and the sources are not needed.
+        or find_failing_consumers(replace(facts, open_symptoms=frozenset(), dlq_sources=()))
+        is not None
+    )
 
 
 def describe_failed_runs(consumer: LambdaConsumer) -> str:

@@ -8,8 +8,9 @@ not deleted. How many messages the queue holds does not matter. `failing_runs.py
 If Lambda stops the failed runs at the function's timeout, the symptom is `function_times_out`.
 
 What Mendq does: it names the function on its own queue, with the share of failed runs. It pages if
-hardly anything is finished; otherwise it records a case without a page. It changes nothing, because
-no attribute of a queue fixes a function.
+many messages left without a delete, at most half were finished, or nearly all runs fail; otherwise
+it records a case without a page. It changes nothing, because no attribute of a queue fixes a
+function.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
 
@@ -23,7 +24,7 @@ from mendq.catalogue.consumers.failing_runs import (
     describe_failed_runs,
     describe_unfinished_messages,
     find_function_with_failed_runs,
-    is_hardly_anything_finished,
+    must_page,
 )
 from mendq.catalogue.examples import (
     LAMBDA_FUNCTION,
@@ -61,7 +62,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Return the refusal that notifies people: a page only if hardly anything is finished."""
+    """Return the refusal that notifies people: a page if messages are lost or not finished."""
     reason = (
         f"{facts.found}. Read the errors in the function's log; if they began with a deployment, "
         "roll it back. A longer visibility timeout would only slow the retries. "
@@ -71,7 +72,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     if consumer is None:
         return Refuse("function_errors", reason, list_consumers_command(facts.queue_arn))
     command = function_log_command(facts.queue_arn, consumer.name, facts.measurement)
-    if is_hardly_anything_finished(consumer, facts.measurement):
+    if must_page(facts, consumer):
         return Escalate("function_errors", reason, command)
     return Refuse("function_errors", reason, command)
 
@@ -116,10 +117,15 @@ def _make_example_queue(
 
 _FEW_RUNS = {"invocations": 12, "error_share": 1.0}
 _FIFTH_OF_RUNS_FAILS = {"invocations": 2_000, "error_share": 0.2}
+_MOST_RUNS_FAIL = {"invocations": 1_320, "error_share": 1_080 / 1_320}
 _GIVES_BACK = {"invocations": 18_603, "error_share": 0.77}
 _TIMES_OUT = {"duration_p50_seconds": 30.0, "duration_p99_seconds": 30.0}
 _QUEUE_WITHOUT_DLQ = replace_values(
     _make_example_queue(200, 90, 110, consumer={"invocations": 900, "error_share": 0.9}),
+    RedrivePolicy="",
+)
+_SMALL_QUEUE_WITHOUT_DLQ = replace_values(
+    _make_example_queue(90, 60, 30, consumer={"invocations": 150, "error_share": 0.6}),
     RedrivePolicy="",
 )
 _QUEUE_WITH_FEW_BAD_MESSAGES = standard_queue(
@@ -134,8 +140,8 @@ _QUEUE_WITH_FEW_BAD_MESSAGES = standard_queue(
 FUNCTION_ERRORS = NotifiedSymptom(
     name="function_errors",
     sentence="Runs of the queue's Lambda function end with an error, so messages are not finished.",
-    plan_in_words="Name the function, with the share of failed runs and its log; page if hardly "
-    "anything is finished.",
+    plan_in_words="Name the function, with the share of failed runs and its log; page if "
+    "messages are lost or at most half are finished.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
@@ -167,9 +173,19 @@ FUNCTION_ERRORS = NotifiedSymptom(
             ),
             "function_errors",
         ),
+        QueueExample(
+            "a fifth of the runs fail, and the DLQ takes a twelfth of the messages",
+            _make_example_queue(1_600, 1_467, consumer=_FIFTH_OF_RUNS_FAILS),
+            "function_errors",
+        ),
+        QueueExample(
+            "fewer than 9 of 10 runs fail, and the DLQ takes most messages",
+            _make_example_queue(600, 240, consumer=_MOST_RUNS_FAIL),
+            "function_errors",
+        ),
         RefusalExample(
-            "a fifth of the runs fail, so there is no page",
-            _add_finding(_make_example_queue(1_600, 1_467, consumer=_FIFTH_OF_RUNS_FAILS)),
+            "most messages of a small queue are finished, and none is lost",
+            _add_finding(_SMALL_QUEUE_WITHOUT_DLQ),
             "function_errors",
         ),
         QueueNearMiss(

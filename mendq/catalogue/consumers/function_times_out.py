@@ -9,7 +9,8 @@ its metric Duration. If fewer than 1 of 5 runs fails, messages must also arrive 
 How many messages the queue holds does not matter. `failing_runs.py` has the rules.
 
 What Mendq does: it names the function on its own queue, with the share of failed runs. It pages if
-hardly anything is finished; otherwise it records a case without a page. It changes nothing, because
+many messages left without a delete, at most half were finished, or nearly all runs fail; otherwise
+it records a case without a page. It changes nothing, because
 only people know whether the function waits for something that is broken or needs more time. A
 longer visibility timeout does not help: the function's own timeout ends the run.
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
@@ -25,7 +26,7 @@ from mendq.catalogue.consumers.failing_runs import (
     describe_failed_runs,
     describe_unfinished_messages,
     find_function_with_failed_runs,
-    is_hardly_anything_finished,
+    must_page,
 )
 from mendq.catalogue.examples import LAMBDA_FUNCTION, make_last_hour, queue_with_dlq
 from mendq.catalogue.symptom import (
@@ -64,7 +65,7 @@ def _describe_durations(consumer: LambdaConsumer) -> str:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Return the refusal that notifies people: a page only if hardly anything is finished."""
+    """Return the refusal that notifies people: a page if messages are lost or not finished."""
     reason = (
         f"{facts.found}. Find out what it waits for: a service that does not answer, or more work "
         "than fits. If the work needs longer, first raise the queue's visibility timeout to six "
@@ -76,7 +77,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     if consumer is None:
         return Refuse("function_times_out", reason, list_consumers_command(facts.queue_arn))
     command = timed_out_runs_command(facts.queue_arn, consumer.name, facts.measurement)
-    if is_hardly_anything_finished(consumer, facts.measurement):
+    if must_page(facts, consumer):
         return Escalate("function_times_out", reason, command)
     return Refuse("function_times_out", reason, command)
 
@@ -118,7 +119,7 @@ FUNCTION_TIMES_OUT = NotifiedSymptom(
     name="function_times_out",
     sentence="Lambda stops the queue's function at its timeout, so messages are not finished.",
     plan_in_words="Name the function, with the share of failed runs and its timeout; page if "
-    "hardly anything is finished.",
+    "messages are lost or at most half are finished.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
@@ -138,9 +139,9 @@ FUNCTION_TIMES_OUT = NotifiedSymptom(
             _make_example_queue(duration_p50_seconds=29.5, duration_p99_seconds=29.9),
             "function_times_out",
         ),
-        RefusalExample(
-            "one run in eight is stopped, so there is no page",
-            _add_finding(_make_example_queue(880, 840, **_PART_TIMES_OUT)),
+        QueueExample(
+            "one run in eight is stopped, and the DLQ takes 40 messages in an hour",
+            _make_example_queue(880, 840, **_PART_TIMES_OUT),
             "function_times_out",
         ),
         QueueNearMiss(
