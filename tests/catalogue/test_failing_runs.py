@@ -225,7 +225,7 @@ def test_failing_function_without_a_dlq_pages_if_at_most_half_is_finished(
     deleted: int, kind: type
 ) -> None:
     facts = replace_values(
-        make_queue(90, deleted, 90 - deleted, error_share=0.6), recent=make_last_hour(10, 6)
+        make_queue(90, deleted, 90 - deleted, error_share=0.6), recent=make_last_hour(10, 6, 26, 30)
     )
     assert type(_answer_about_runs(replace_values(facts, RedrivePolicy=""), 1)) is kind
 
