@@ -57,7 +57,8 @@ Rules:
 10. In every second hour (even hours in UTC) a run asks for the sums of queues; in the others, what
    costs nothing decides alone which queues are measured (rule 5 of `scan.py`). What the next scan
    must know about each queue is stored in the case store: the messages that it and its DLQ held,
-   and when it was in use. If that is lost, the next scan is like a first one.
+   and when it was in use. If that is lost, the next scan is like a first one. If it cannot be
+    stored, the run reports that and continues.
 
 This module does not decide what to do about a finding, and writes to no queue.
 """
@@ -279,8 +280,24 @@ def _scan_stretch(
     result = _store_baselines(result, listing, symptoms, context)
     _store_results(result, listing, stretch, context)
     store_answers(stretch, context.case_bucket, reader.scan_answers, managed_arns)
-    context.scan_store.store_history(result.record_by_queue_name, context.now)
+    result = store_history(result, listing, context.scan_store, context.now)
     end_stretch(stretch, result, stretch_queues, context.scan_store)
+    return result
+
+
+def store_history(
+    result: ScanResult, listing: QueueListing, scan_store: ScanStore, now: datetime
+) -> ScanResult:
+    """Store what the next scan must know about each queue (rule 10).
+
+    Return `result`. If the records could not be stored, the error is added to it: the run must
+    still store its position, or each run of the hour would scan the same queues again.
+    """
+    listed_names = None if listing.error_by_pattern else {queue.name for queue in listing.queues}
+    try:
+        scan_store.store_history(result.record_by_queue_name, listed_names, now)
+    except CaseStoreUnavailable as error:
+        return replace(result, error_by_target={**result.error_by_target, "history": error})
     return result
 
 

@@ -56,6 +56,7 @@ from mendq.scan.hourly import (
     make_allowance,
     note_move_destinations,
     scan_claimed_stretch,
+    store_history,
 )
 from mendq.scan.reader import Paces, ScanReader
 from mendq.scan.report_notes import (
@@ -136,7 +137,7 @@ def _scan_stretch(
     note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     findings = _select_findings(result, listing, symptoms, context)
     _report_news(findings, result.error_by_target, context)
-    context.scan_store.store_history(result.record_by_queue_name, context.now)
+    result = store_history(result, listing, context.scan_store, context.now)
     context.scan_store.store_summary(_make_summary(result, context))
     end_stretch(stretch, result, stretch_queues, context.scan_store)
     return result

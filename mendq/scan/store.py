@@ -51,6 +51,11 @@ _REPORT_NOTES_KEY = items.item_key(ACCOUNT_PARTITION, "reported")
 # The notes about baselines and the records of queues are spread over these items.
 _SHARDS = "0123456789abcdef"
 _RECORD_HOURS = 7 * 24
+# Not listed are deleted queues, and DLQs of managed queues that are not managed themselves.
+_UNLISTED_RECORD_HOURS = 24
+# DynamoDB stores at most 400 KB in an item.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+_MAXIMUM_HISTORY_BYTES = 350_000
 SCAN_SUMMARY_KEY = items.item_key(ACCOUNT_PARTITION, "scan_summary")
 
 
@@ -254,22 +259,30 @@ class ScanStore(Table, frozen=True):
                     history[queue_name] = record
         return history
 
-    def store_history(self, record_by_queue_name: ScanHistory, now: datetime) -> None:
-        """Store the records of the scanned queues. Drop those that no scan has read for a week."""
-        oldest_hour = hour_number(now) - _RECORD_HOURS
+    def store_history(
+        self, record_by_queue_name: ScanHistory, listed_names: Container[str] | None, now: datetime
+    ) -> None:
+        """Store the records of the scanned queues.
+
+        Drop those that no scan has read for a week, or for a day if the queue is not listed any
+        more. If an item would still be too large, drop records of queues that are not listed, then
+        those that were scanned longest ago.
+
+        Args:
+            record_by_queue_name: The new records.
+            listed_names: The names of all managed queues; None if some could not be listed.
+            now: The time of the scan.
+        """
+        hour = hour_number(now)
         records_by_shard: dict[str, dict[str, QueueRecord]] = defaultdict(dict)
         for queue_name, record in record_by_queue_name.items():
             records_by_shard[shard_of(queue_name)][queue_name] = record
         for shard, new_records in sorted(records_by_shard.items()):
-            kept_records = {
-                queue_name: record
-                for queue_name, record in self._read_history_shard(shard).items()
-                if record.scanned_hour >= oldest_hour
-            }
+            records = {**self._read_history_shard(shard), **new_records}
             self.change(
                 _history_key(shard),
                 "SET history = :history",
-                history=items.encode_json({**kept_records, **new_records}),
+                history=items.encode_json(_select_records(records, listed_names, hour)),
             )
 
     def _read_history_shard(self, shard: str) -> Mapping[str, QueueRecord]:
@@ -335,9 +348,41 @@ def shard_of(queue: str) -> str:
     """Return the shard of a queue, one of _SHARDS, by its ARN or its name.
 
     Notes about baselines and records of queues are spread over 16 items. An item has room for about
-    4,000 queues.
+    3,000 queues.
     """
     return sha256(queue.encode()).hexdigest()[0]
+
+
+def _select_records(
+    record_by_queue_name: ScanHistory, listed_names: Container[str] | None, hour: int
+) -> dict[str, QueueRecord]:
+    """Return the records to keep in one item: at most _MAXIMUM_HISTORY_BYTES of JSON."""
+
+    def is_listed(queue_name: str) -> bool:
+        return listed_names is None or queue_name in listed_names
+
+    recent_names = [
+        queue_name
+        for queue_name, record in record_by_queue_name.items()
+        if hour - record.scanned_hour
+        <= (_RECORD_HOURS if is_listed(queue_name) else _UNLISTED_RECORD_HOURS)
+    ]
+    recent_names.sort(
+        key=lambda queue_name: (
+            not is_listed(queue_name),
+            hour - record_by_queue_name[queue_name].scanned_hour,
+            queue_name,
+        )
+    )
+    kept_records: dict[str, QueueRecord] = {}
+    byte_count = 0
+    for queue_name in recent_names:
+        record = record_by_queue_name[queue_name]
+        byte_count += len(items.encode_json({queue_name: record}))
+        if byte_count > _MAXIMUM_HISTORY_BYTES:
+            break
+        kept_records[queue_name] = record
+    return kept_records
 
 
 def _history_key(shard: str) -> items.Key:
