@@ -3,12 +3,11 @@
 An alarm on the age of messages leaves DLQs out. Any queue can name any other queue as its DLQ, so
 the name alone must not silence the alarm for a live queue. The rules:
 
-1. If a stack is deployed, a queue is a DLQ if one of its sources is confirmed
-   (`select_confirmed_sources`): its RedriveAllowPolicy names the source, or Mendq manages the
-   source.
-2. Without a stack, or if its settings may not be read, nobody has said which queues Mendq manages.
-   A queue is then a DLQ if its RedriveAllowPolicy names a source, or if nobody asked it for
-   messages in the last two weeks. A live queue has consumers that ask, also while it is empty.
+1. A queue is a DLQ if one of the queues that name it is confirmed: its RedriveAllowPolicy names
+   that source, or the settings of a deployed stack contain the source's full name. A tag confirms
+   nothing, and neither does a prefix in the settings: whoever may create a queue chooses both.
+2. Otherwise a queue is a DLQ if nobody asked it for messages in the last two weeks, and it is at
+   least as old. A live queue has consumers that ask, also while it is empty.
 3. If neither is known, the queue is watched. A DLQ that rings for days is noticed, and a live queue
    without an alarm is not.
 """
@@ -17,19 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import FORTNIGHT, build_query, make_queue_dimension, read_metric_series
-from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, is_access_denied
-from mendq.aws.queue import read_queue_tags, read_tags_if_allowed
+from mendq.aws.errors import FactsUnavailable, is_access_denied
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.consent import Consent
-from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts
 from mendq.model.queue import parse_queue_arn, parse_redrive_allow_policy
 
@@ -77,50 +73,37 @@ def find_dlq_reasons(
         CommandError: The settings of a deployed stack cannot be read.
     """
     consent = read_consent_if_deployed(account)
-    if consent is None:
-        return _find_reasons_without_consent(account.clients, dlqs, sources, now)
     reason_by_name = dict[str, str]()
     for dlq in dlqs:
-        try:
-            confirmed_arns = _list_confirmed_sources(
-                account.clients, dlq, sources[dlq.name], consent
-            )
-        except (FactsUnavailable, QueueRefusesUs):
-            continue
-        if confirmed_arns:
-            reason_by_name[dlq.name] = (
-                f"it is the DLQ of {_name_queues(confirmed_arns)}, as its RedriveAllowPolicy or "
-                "Mendq's settings confirm"
-            )
-    return reason_by_name
-
-
-def _list_confirmed_sources(
-    clients: Clients, dlq: Facts, source_arns: Iterable[str], consent: Consent
-) -> tuple[str, ...]:
-    """Return the confirmed sources. Raises FactsUnavailable or QueueRefusesUs."""
-    tags = read_queue_tags(clients, dlq.queue_arn) or {}
-    read_source_tags = partial(read_tags_if_allowed, clients)
-    return select_confirmed_sources(
-        source_arns, Facts(dlq.queue_arn, dlq.attributes, tags), consent, read_source_tags
-    )
-
-
-def _find_reasons_without_consent(
-    clients: Clients, dlqs: Sequence[Facts], sources: Mapping[str, Sequence[str]], now: datetime
-) -> dict[str, str]:
-    """Return the reasons that need no settings of Mendq, by queue name."""
-    reason_by_name = dict[str, str]()
-    for dlq in dlqs:
-        policy = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
-        allowed_arns = policy.sources if policy and policy.permission == "byQueue" else ()
-        named_arns = [arn for arn in sources[dlq.name] if arn in allowed_arns]
-        if named_arns:
-            reason_by_name[dlq.name] = f"its RedriveAllowPolicy names {_name_queues(named_arns)}"
+        reason = _find_confirmed_reason(dlq, sources[dlq.name], consent)
+        if reason:
+            reason_by_name[dlq.name] = reason
     other_dlqs = [dlq for dlq in dlqs if dlq.name not in reason_by_name]
-    for name in _list_names_without_receive(clients, other_dlqs, now):
+    for name in _list_names_without_receive(account.clients, other_dlqs, now):
         reason_by_name[name] = NO_RECEIVE_REASON
     return reason_by_name
+
+
+def _find_confirmed_reason(
+    dlq: Facts, source_arns: Iterable[str], consent: Consent | None
+) -> str | None:
+    """Return why the queue is the DLQ of one of these sources; None if no source is confirmed.
+
+    `consent` is None without a stack.
+    """
+    policy = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
+    allowed_arns = policy.sources if policy and policy.permission == "byQueue" else ()
+    allowed_source_arns = [arn for arn in source_arns if arn in allowed_arns]
+    if allowed_source_arns:
+        return f"its RedriveAllowPolicy names {_name_queues(allowed_source_arns)}"
+    if consent is None:
+        return None
+    named_source_arns = [
+        arn for arn in source_arns if consent.has_exact_name(parse_queue_arn(arn).name)
+    ]
+    if named_source_arns:
+        return f"it is the DLQ of {_name_queues(named_source_arns)}, which Mendq's settings name"
+    return None
 
 
 def _list_names_without_receive(

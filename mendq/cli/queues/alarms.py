@@ -286,7 +286,7 @@ def _render_hcl(alarm_properties: Mapping[str, Any], indent: str = "  ") -> Iter
     | DLQ_SOURCES_ACTIONS
     | SETTINGS_ACTIONS
     | _ALARM_IAM_ACTIONS
-    | {"sqs:ListQueues", "sqs:ListQueueTags"},
+    | {"sqs:ListQueues"},
 )
 def alarms(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
