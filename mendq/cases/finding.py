@@ -164,7 +164,7 @@ class ScanResult:
         unsettled_arns: The ARNs of queues that were created or changed too recently to be measured.
         levels_by_arn: The backlog and the age of the oldest message of each measured queue, by ARN.
         measuring_reason_by_arn: The reason to measure each suspect, by ARN.
-        record_by_queue_name: What the next scan must know about the queues and their DLQs.
+        record_by_queue_name: What the next scan must know about the queues.
     """
 
     queues_scanned: int = 0

@@ -3,7 +3,7 @@
 CloudWatch bills each metric that it is asked for, whatever the time that it covers. So a scan first
 asks for three sums of each queue in use: sends, receives and deletes, minute by minute for up to
 six hours. `find_measuring_reason` reads them, and what costs nothing: the messages that the queue
-and its DLQ hold now, and what they held at the last scan. Only a queue with a reason is measured.
+and its DLQ hold now, and what they held before. Only a queue with a reason is measured.
 
 Rules:
 
@@ -18,7 +18,11 @@ Rules:
    minutes, and over the minutes that all three sums report. One of the two is enough. If CloudWatch
    has no datapoint of one sum, but counts of another, the queue is measured.
 
-4. Without an earlier scan, a DLQ that holds any message counts as one that gained messages.
+4. A DLQ gained messages if it holds more than when its source was last judged: measured without
+   an error. A source that the budget skips, or that cannot be measured, keeps its reason until it
+   is judged. The number is stored with the source, so that a scan of another source of the same
+   DLQ does not change it. If there is none, a DLQ that holds any message counts as one that gained
+   messages.
 
 5. The queue's own GetQueueAttributes calls keep every scanned queue active for CloudWatch. So a
    queue counts as in use only if it held messages, or a sum was above 0, within ACTIVE_HOURS. A
@@ -37,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from enum import IntEnum
+from hashlib import sha256
 from math import ceil, isfinite
 from typing import NamedTuple
 
@@ -142,12 +147,21 @@ class QueueRecord(NamedTuple):
         scanned_hour: The hour of that scan.
         active_hour: The last hour in which it held messages or had traffic; 0 if there was none.
         sums_hour: The last hour in which its sums were asked for; 0 if they never were.
+        judged_dlq: The mark of the DLQ that it had when it was last judged (`make_dlq_mark`); empty
+            if it had none.
+        judged_dlq_messages: The messages that this DLQ held then.
     """
 
     messages: int
     scanned_hour: int
     active_hour: int = 0
     sums_hour: int = 0
+    judged_dlq: str = ""
+    judged_dlq_messages: int = 0
+
+    def with_judged_dlq(self, dlq: QueueFacts) -> QueueRecord:
+        """Return the record of a queue that was judged while its DLQ was like this."""
+        return self._replace(judged_dlq=make_dlq_mark(dlq), judged_dlq_messages=count_messages(dlq))
 
     @property
     def is_in_use(self) -> bool:
@@ -165,6 +179,11 @@ ScanHistory = Mapping[str, QueueRecord]
 def hour_number(now: datetime) -> int:
     """Return the number of whole hours since 1970."""
     return int(now.timestamp() // 3600)
+
+
+def make_dlq_mark(dlq: QueueFacts) -> str:
+    """Return a short text that tells a queue's DLQ from another DLQ that it had before."""
+    return sha256(dlq.queue_arn.encode()).hexdigest()[:8]
 
 
 def count_messages(queue_facts: QueueFacts) -> int:
@@ -219,19 +238,25 @@ def find_measuring_reason(
     return min(reasons, key=lambda reason: reason.urgency, default=None)
 
 
+def has_dlq_gained(facts: Facts, history: ScanHistory) -> bool:
+    """Return True if the queue's DLQ holds more messages than when the queue was last judged."""
+    return bool(_find_reasons_in_dlq(facts, history))
+
+
 def _find_reasons_in_dlq(facts: Facts, history: ScanHistory) -> list[MeasuringReason]:
-    """Return the reason that the DLQ gained messages since the last scan (rule 4)."""
+    """Return the reason that the DLQ gained messages since the queue was judged (rule 4)."""
     if facts.dlq is None or not facts.dlq.exists:
         return []
     held_count = count_messages(facts.dlq)
-    record = history.get(facts.dlq.name)
-    if held_count <= (record.messages if record else 0):
+    record = history.get(facts.name)
+    is_dlq_known = record is not None and record.judged_dlq == make_dlq_mark(facts.dlq)
+    known_count = record.judged_dlq_messages if record and is_dlq_known else 0
+    if held_count <= known_count:
         return []
     text = f"its DLQ holds {_count(held_count, 'message')}"
-    if record:
-        text = (
-            f"its DLQ gained {_count(held_count - record.messages, 'message')} since the last scan"
-        )
+    if is_dlq_known:
+        gained_count = held_count - known_count
+        text = f"its DLQ gained {_count(gained_count, 'message')} since the queue was last checked"
     return [MeasuringReason(Urgency.MESSAGES_LEAVE, text)]
 
 

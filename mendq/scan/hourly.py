@@ -56,9 +56,9 @@ Rules:
 
 10. In every second hour (even hours in UTC) a run asks for the sums of queues; in the others, what
    costs nothing decides alone which queues are measured (rule 5 of `scan.py`). What the next scan
-   must know about each queue is stored in the case store: the messages that it and its DLQ held,
-   and when it was in use. If that is lost, the next scan is like a first one. If it cannot be
-    stored, the run reports that and continues.
+   must know about each queue is stored in the case store: the messages that it held, those that
+   its DLQ held when the queue was last judged, and when it was in use. If that is lost, the next
+   scan is like a first one. If it cannot be stored, the run reports that and continues.
 
 This module does not decide what to do about a finding, and writes to no queue.
 """

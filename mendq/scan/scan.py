@@ -92,7 +92,7 @@ from mendq.aws.queue import ManagedQueue, read_tags_if_allowed
 from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_key
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
-from mendq.model.facts import Facts, Need, QueueFacts
+from mendq.model.facts import Facts, Need
 from mendq.model.metrics import DAYS_OF_TRAFFIC_METRICS, Measurement, Window
 from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG
 from mendq.model.traffic import (
@@ -105,6 +105,7 @@ from mendq.model.traffic import (
     Urgency,
     count_messages,
     find_measuring_reason,
+    has_dlq_gained,
     hour_number,
     must_measure,
     select_queues_for_sums,
@@ -183,17 +184,28 @@ def scan(
     detectable_symptoms = tuple(symptom for symptom in symptoms if symptom.detection)
     known_history = history or {}
     candidates: list[_Candidate] = []
+    record_by_queue_name = dict[str, QueueRecord]()
+    failed_arns = set[str]()
     for block in _check_blocks(queues, reader, allowance, detectable_symptoms, known_history):
         candidates += block.candidates
+        record_by_queue_name.update(block.result.record_by_queue_name)
+        failed_arns.update(block.result.error_by_target)
         yield block.result
     traffic_by_arn = dict[str, Traffic | None]()
     if allowance.asks_sums:
         for sums in _read_sums(candidates, reader, allowance, known_history):
             traffic_by_arn.update(sums.traffic_by_arn)
+            record_by_queue_name.update(sums.result.record_by_queue_name)
             yield sums.result
     selection = _select_suspects(candidates, traffic_by_arn, reader, known_history)
     yield selection.result
-    yield from _measure_suspects(selection.suspects, reader, allowance)
+    facts_by_arn = {
+        suspect.queue_arn: suspect.facts
+        for suspect in selection.suspects
+        if suspect.queue_arn not in failed_arns
+    }
+    for measured in _measure_suspects(selection.suspects, reader, allowance):
+        yield _note_judged_dlqs(measured, facts_by_arn, record_by_queue_name)
 
 
 class _Candidate(Struct, frozen=True):
@@ -321,7 +333,7 @@ def _check_queue(
     try:
         facts = _read_facts(queue, reader)
         window = reader.choose_window(facts)
-        record_by_queue_name = _make_records(facts, history, reader)
+        record = _make_record(facts, history, reader)
     except QueueGone:
         return _QueueCheck(ScanResult(queues_scanned=1, gone=1))
     except Exception as error:  # noqa: BLE001 - recorded; other queues are still scanned (rule 3)
@@ -357,7 +369,7 @@ def _check_queue(
         if is_check_incomplete
         else {queue.queue_arn: describe_configuration(facts)},
         unsettled_arns=(queue.queue_arn,) if is_unsettled else (),
-        record_by_queue_name=record_by_queue_name,
+        record_by_queue_name={facts.name: record},
     )
     return _QueueCheck(result, candidate, made_dlq_arn)
 
@@ -368,23 +380,23 @@ def _is_in_use(facts: Facts, history: ScanHistory) -> bool:
     return count_messages(facts) > 0 or record is None or record.is_in_use
 
 
-def _make_records(facts: Facts, history: ScanHistory, reader: ScanReader) -> dict[str, QueueRecord]:
-    """Return what the next scan must know about the queue and its DLQ, by queue name."""
+def _make_record(facts: Facts, history: ScanHistory, reader: ScanReader) -> QueueRecord:
+    """Return what the next scan must know about the queue.
+
+    If its DLQ gained messages, the record keeps the number at which the queue was last judged, and
+    `_note_judged_dlqs` replaces that number if the queue is measured.
+    """
     hour = hour_number(reader.now)
-    read_queues: list[QueueFacts] = [facts]
-    if facts.dlq is not None and facts.dlq.exists:
-        read_queues.append(facts.dlq)
-    record_by_queue_name = dict[str, QueueRecord]()
-    for queue_facts in read_queues:
-        earlier_record = history.get(queue_facts.name, QueueRecord(0, hour))
-        message_count = count_messages(queue_facts)
-        record_by_queue_name[queue_facts.name] = QueueRecord(
-            messages=message_count,
-            scanned_hour=hour,
-            active_hour=hour if message_count else earlier_record.active_hour,
-            sums_hour=earlier_record.sums_hour,
-        )
-    return record_by_queue_name
+    earlier_record = history.get(facts.name, QueueRecord(0, hour))
+    message_count = count_messages(facts)
+    record = earlier_record._replace(
+        messages=message_count,
+        scanned_hour=hour,
+        active_hour=hour if message_count else earlier_record.active_hour,
+    )
+    if facts.dlq and facts.dlq.exists and not has_dlq_gained(facts, history):
+        record = record.with_judged_dlq(facts.dlq)
+    return record
 
 
 def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
@@ -467,7 +479,7 @@ def _read_sums_of_batch(
     for candidate in batch:
         name = candidate.facts.name
         if traffic := traffic_by_arn.get(candidate.queue_arn):
-            record = _make_records(candidate.facts, history, reader)[name]
+            record = _make_record(candidate.facts, history, reader)
             record_by_queue_name[name] = _note_sums(record, traffic, hour_number(reader.now))
     result = ScanResult(
         metrics=len(batch) * len(SUM_SERIES),
@@ -610,6 +622,28 @@ def _measure_suspects(
     last_suspects = [suspect for suspect in suspects if suspect.is_measured_last]
     yield from _measure_while_allowed(worse_suspects, reader, allowance.may_measure)
     yield from _measure_while_allowed(last_suspects, reader, allowance.may_measure_last)
+
+
+def _note_judged_dlqs(
+    result: ScanResult, facts_by_arn: Mapping[str, Facts], record_by_queue_name: ScanHistory
+) -> ScanResult:
+    """Return the result with the new records of the suspects that were judged.
+
+    These are the suspects that were measured without an error. Another suspect keeps its record,
+    so that it is a suspect in the next scan too.
+
+    Args:
+        result: The result of some suspects.
+        facts_by_arn: The suspects whose configuration was checked without an error.
+        record_by_queue_name: The records of this scan so far.
+    """
+    new_record_by_queue_name = dict[str, QueueRecord]()
+    for queue_arn in result.configuration_by_arn:
+        facts = facts_by_arn.get(queue_arn)
+        if facts and facts.dlq and facts.dlq.exists:
+            record = record_by_queue_name[facts.name]
+            new_record_by_queue_name[facts.name] = record.with_judged_dlq(facts.dlq)
+    return replace(result, record_by_queue_name=new_record_by_queue_name)
 
 
 def _measure_while_allowed(

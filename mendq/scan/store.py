@@ -51,7 +51,7 @@ _REPORT_NOTES_KEY = items.item_key(ACCOUNT_PARTITION, "reported")
 # The notes about baselines and the records of queues are spread over these items.
 _SHARDS = "0123456789abcdef"
 _RECORD_HOURS = 7 * 24
-# Not listed are deleted queues, and DLQs of managed queues that are not managed themselves.
+# Not listed are deleted queues, and DLQs that Mendq made and that are not managed.
 _UNLISTED_RECORD_HOURS = 24
 # DynamoDB stores at most 400 KB in an item.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -98,12 +99,26 @@ def test_datapoints_outside_the_window_are_not_counted() -> None:
 @pytest.mark.parametrize(
     ("earlier", "now", "is_reason"), [(None, 1, True), (5, 6, True), (5, 5, False), (5, 4, False)]
 )
-def test_source_is_measured_if_its_dlq_gained_messages_since_the_last_scan(
+def test_source_is_measured_if_its_dlq_gained_messages_since_it_was_judged(
     earlier: int | None, now: int, *, is_reason: bool
 ) -> None:
-    dlq = make_dlq(now)
-    history = {} if earlier is None else {dlq.name: QueueRecord(earlier, HOUR)}
-    assert must_measure(make_queue(dlq=dlq), None, history) is is_reason
+    facts = make_queue(dlq=make_dlq(now))
+    history = {}
+    if earlier is not None:
+        history[facts.name] = QueueRecord(0, HOUR).with_judged_dlq(make_dlq(earlier))
+    assert must_measure(facts, None, history) is is_reason
+
+
+def test_source_is_measured_if_it_was_judged_with_another_dlq_that_held_more() -> None:
+    facts = make_queue(dlq=make_dlq(1))
+    other_dlq = replace(make_dlq(5), queue_arn=f"{DLQ_ARN}-old")
+    history = {facts.name: QueueRecord(0, HOUR).with_judged_dlq(other_dlq)}
+    assert must_measure(facts, None, history)
+
+
+def test_count_of_the_dlqs_own_record_does_not_hide_its_messages_from_the_source() -> None:
+    dlq = make_dlq(3)
+    assert must_measure(make_queue(dlq=dlq), None, {dlq.name: QueueRecord(3, HOUR)})
 
 
 def test_dlq_that_gained_messages_is_more_urgent_than_messages_that_wait() -> None:

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
+from mendq.aws.errors import FactsUnavailable
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
 from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
+from mendq.catalogue.symptom import DetectedFault
+from mendq.model.facts import Facts
 from mendq.model.queue import RedrivePolicy
 from mendq.model.traffic import hour_number, is_sums_hour
 from tests.scan.scanner import (
@@ -136,6 +139,72 @@ def test_scan_between_two_sums_measures_the_source_of_a_dlq_that_gained_a_messag
         assert bool(billed_names) is bool(gained)
         start_next_hour(scanner.account)
         scanner.run_due_scan([make_slow_symptom()])
+
+
+def make_queue_whose_dlq_gains_messages(scanner: Scanner, *first_queue_names: str) -> str:
+    """Make a queue that was judged with an empty DLQ, which gained three messages since.
+
+    The other queues have the same DLQ. It is then an hour in which no sums are asked for.
+    """
+    dlq_arn = scanner.account.queue("orders-dlq", tag=None)
+    policy = RedrivePolicy(dlq_arn, 5).text
+    for name in first_queue_names:
+        scanner.account.queue(name, RedrivePolicy=policy)
+    queue_arn = make_settled_queue(scanner, "orders", RedrivePolicy=policy)
+    put_sums(scanner, queue_arn, sent=9, received=9, deleted=9)
+    assert scanner.run_due_scan([make_slow_symptom()]).suspects == 0
+    start_next_hour(scanner.account)
+    send_messages(scanner, dlq_arn, 3)
+    return queue_arn
+
+
+def test_queue_that_the_budget_skipped_is_measured_for_its_dlqs_messages_on_the_next_day(
+    scanner: Scanner,
+) -> None:
+    queue_arn = make_queue_whose_dlq_gains_messages(scanner)
+    metrics_per_day = scanner.settings().limits.scan_metrics_per_day
+    scanner.context().scan_store.note_spent_metrics(metrics_per_day, scanner.account.now)
+    assert list(scanner.run_due_scan([make_slow_symptom()]).skip_reason_by_arn) == [queue_arn]
+    scanner.account.now += timedelta(hours=24 - scanner.account.now.hour)
+    start_sums_hour(scanner)
+    put_sums(scanner, queue_arn, sent=9, received=9, deleted=9)
+    done = scanner.run_due_scan([make_slow_symptom()])
+    reason = "its DLQ gained 3 messages since the queue was last checked"
+    assert done.measuring_reason_by_arn == {queue_arn: reason}
+    assert [finding.queue_arn for finding in done.findings] == [queue_arn]
+    start_next_hour(scanner.account)
+    assert scanner.run_due_scan([make_slow_symptom()]).suspects == 0, "it was judged once"
+
+
+def test_queue_with_a_check_that_failed_is_measured_again_for_its_dlqs_messages(
+    scanner: Scanner,
+) -> None:
+    queue_arn = make_queue_whose_dlq_gains_messages(scanner)
+
+    def fail(_facts: Facts) -> DetectedFault | None:
+        raise FactsUnavailable("a check")
+
+    failing_symptom = make_slow_symptom("fails", is_fault_of_configuration=True, detect=fail)
+    symptoms = [make_slow_symptom(), failing_symptom]
+    assert list(scanner.run_due_scan(symptoms).error_by_target) == [queue_arn]
+    start_next_hour(scanner.account)
+    start_next_hour(scanner.account)
+    done = scanner.run_due_scan([make_slow_symptom()])
+    assert list(done.measuring_reason_by_arn) == [queue_arn]
+
+
+def test_queue_is_measured_for_its_dlqs_messages_although_an_earlier_run_scanned_another_source(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner of any queue may name this DLQ."""
+    queue_arn = make_queue_whose_dlq_gains_messages(scanner, "another")
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
+    remaining_seconds = iter([900.0])
+    scanner.remaining_seconds = lambda: next(remaining_seconds, 299.0)
+    assert scanner.run_due_scan([make_slow_symptom()]).last_queue_name == "another"
+    scanner.remaining_seconds = lambda: 900.0
+    done = scanner.run_due_scan([make_slow_symptom()])
+    assert list(done.measuring_reason_by_arn) == [queue_arn]
 
 
 def test_unused_queue_is_asked_for_its_sums_once_a_day(
