@@ -24,9 +24,10 @@ Rules:
    DLQ does not change it. If there is none, a DLQ that holds any message counts as one that gained
    messages.
 
-5. The queue's own GetQueueAttributes calls keep every scanned queue active for CloudWatch. So a
-   queue counts as in use only if it held messages, or a sum was above 0, within ACTIVE_HOURS. A
-   queue about which nothing is known counts as in use.
+5. Mendq's own GetQueueAttributes calls keep every scanned queue active for CloudWatch. So a queue
+   counts as unused if its sums were 0 at least ACTIVE_HOURS after the last hour in which it held
+   messages or a sum was above 0. Only sums that were asked for count: a queue that waits for its
+   turn stays in use, and so does a queue about which nothing is known.
 
 6. If more queues are in use than sums may be asked for, those whose sums were asked for longest ago
    have their turn first. So the longest pause is known: the number of queues, divided by the number
@@ -53,7 +54,7 @@ SUM_SERIES = ("sent", "received", "deleted")
 # Differences between two sums up to this number of messages are no reason: counters are not exact,
 # and a message may be received in one minute and deleted in a later one.
 MARGIN_MESSAGES = 3
-# A queue that held no message and whose sums were 0 for this long is unused.
+# A queue is unused if its sums are 0 this long after it last had messages or traffic (rule 5).
 ACTIVE_HOURS = 24
 # The sums of an unused queue are asked for once in this time, if there are enough turns.
 UNUSED_PAUSE_HOURS = 24
@@ -165,11 +166,11 @@ class QueueRecord(NamedTuple):
 
     @property
     def is_in_use(self) -> bool:
-        """True if the queue had messages in the last ACTIVE_HOURS (rule 5).
+        """True unless the sums that Mendq read last show that the queue is unused (rule 5).
 
         Also True if Mendq never read its sums.
         """
-        return not self.sums_hour or self.scanned_hour - self.active_hour < ACTIVE_HOURS
+        return not self.sums_hour or self.sums_hour - self.active_hour < ACTIVE_HOURS
 
 
 # What earlier scans remember, by queue name. Empty without an earlier scan.

@@ -164,7 +164,7 @@ def test_daily_limit_of_zero_asks_no_sums_and_names_every_queue_as_waiting() -> 
 
 
 @given(queue_count=st.integers(1, 60), most=st.integers(1, 20), turns=st.integers(1, 8))
-def test_each_queue_in_use_has_its_turn_within_the_longest_pause(
+def test_each_queue_in_use_that_is_empty_at_scans_has_its_turn_within_the_longest_pause(
     queue_count: int, most: int, turns: int
 ) -> None:
     names = [f"q-{n}" for n in range(queue_count)]
@@ -174,11 +174,33 @@ def test_each_queue_in_use_has_its_turn_within_the_longest_pause(
         hour = HOUR + 2 * turn_number
         turn = select_queues_for_sums(names, history, hour, SumsShare(most, 0))
         assert len(turn.names) <= most
-        for name in turn.names:
-            last_hour_by_name[name] = hour
-            history[name] = QueueRecord(0, hour, active_hour=hour, sums_hour=hour)
+        assert turn.names | turn.waiting_names == {*names}
         for name in names:
+            record = history.get(name, QueueRecord(0, hour))._replace(scanned_hour=hour)
+            if name in turn.names:
+                last_hour_by_name[name] = hour
+                record = record._replace(active_hour=hour, sums_hour=hour)
+            history[name] = record
             assert hour - last_hour_by_name[name] <= turn.longest_pause_hours
+
+
+@pytest.mark.parametrize(
+    ("active_hours_ago", "sums_hours_ago", "is_in_use"),
+    [
+        (100, 100, True),
+        (100, 77, True),
+        (100, 76, False),
+        (100, 101, True),
+        (ACTIVE_HOURS, 0, False),
+        (ACTIVE_HOURS - 1, 0, True),
+    ],
+)
+def test_queue_is_unused_only_if_its_sums_were_0_a_day_after_it_was_active(
+    active_hours_ago: int, sums_hours_ago: int, *, is_in_use: bool
+) -> None:
+    """A busy queue that is empty whenever it is scanned must not lose its turn while it waits."""
+    record = QueueRecord(0, HOUR, HOUR - active_hours_ago, HOUR - sums_hours_ago)
+    assert record.is_in_use is is_in_use
 
 
 def test_unused_queues_wait_a_day_and_displace_no_queue_in_use() -> None:
