@@ -253,20 +253,29 @@ class FactsReader(Struct, frozen=True):
     def with_dlq_sources(self, facts: Facts) -> Facts:
         """Return the facts with the queues that use this queue as their DLQ.
 
-        A confirmed source that was deleted or refuses Mendq is left out.
+        A confirmed source that was deleted is left out. One that refuses Mendq is in
+        `unread_sources`.
         """
         candidate_source_arns, confirmed_arns = self._list_sources(facts)
         confirmed_sources = list[QueueFacts]()
+        unread_arns = list[str]()
         for source_arn in confirmed_arns:
-            with suppress(QueueGone, QueueRefusesUs):
-                confirmed_sources.append(
-                    QueueFacts(source_arn, self.ask(read_queue_attributes, source_arn))
-                )
+            try:
+                attributes = self.ask(read_queue_attributes, source_arn)
+            except QueueGone:
+                continue
+            except QueueRefusesUs:
+                unread_arns.append(source_arn)
+            else:
+                confirmed_sources.append(QueueFacts(source_arn, attributes))
         unconfirmed_arns = tuple(
             source_arn for source_arn in candidate_source_arns if source_arn not in confirmed_arns
         )
         return replace(
-            facts, dlq_sources=tuple(confirmed_sources), unconfirmed_sources=unconfirmed_arns
+            facts,
+            dlq_sources=tuple(confirmed_sources),
+            unconfirmed_sources=unconfirmed_arns,
+            unread_sources=tuple(unread_arns),
         )
 
     def _list_sources(self, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -303,14 +312,22 @@ class FactsReader(Struct, frozen=True):
         For a FIFO queue, also add the symptoms whose case was refused recently after failed calls.
         In a FIFO queue a late delete fails, which explains why consumers finish no message.
         """
-        open_symptoms = self.list_open_symptoms((facts.queue_arn, *facts.source_arns))
+        open_symptoms_by_source = {
+            source_arn: self.list_open_symptoms((source_arn,)) for source_arn in facts.source_arns
+        }
+        open_symptoms = self.list_open_symptoms((facts.queue_arn,)).union(
+            *open_symptoms_by_source.values()
+        )
         refused_symptoms: list[str] = []
         for case in self.list_newest_cases((facts.queue_arn,)) if facts.is_fifo else ():
             is_recent = self.now - case.at < LONGEST_WINDOW
             if case.state is State.REFUSED and case.evidence["failed_calls"] and is_recent:
                 refused_symptoms.append(case.symptom)
         return replace(
-            facts, open_symptoms=open_symptoms, refused_symptoms=frozenset(refused_symptoms)
+            facts,
+            open_symptoms=open_symptoms,
+            open_symptoms_by_source=open_symptoms_by_source,
+            refused_symptoms=frozenset(refused_symptoms),
         )
 
     def with_source_cases(self, facts: Facts) -> Facts:

@@ -93,6 +93,10 @@ class Finding:
             is missing.
         seconds_left: The seconds until the first message is lost. None if none will be lost.
         source_checks: If messages arrive in a DLQ, what the scan knows about its sources.
+        possible_source_arns: If messages arrive in a DLQ, all queues that can have sent them, also
+            those that nothing confirms. The finding waits for the symptoms of its sources only if
+            each of these queues shows one. Otherwise anyone could create a queue that names the
+            DLQ and fails, and so silence the finding about the messages of another source.
     """
 
     queue_arn: str
@@ -104,6 +108,7 @@ class Finding:
     open_case_queue_arns: tuple[str, ...] = field(default=(), compare=False)
     seconds_left: float | None = field(default=None, compare=False)
     source_checks: tuple[SourceCheck, ...] = field(default=(), compare=False)
+    possible_source_arns: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def reference(self) -> FindingReference:
@@ -315,19 +320,22 @@ def find_waiting_findings(
     Args:
         findings: All findings of a scan.
         explaining_symptoms_by_symptom: For each symptom, the symptoms that are handled before it if
-            the same queue or one of its sources shows them.
+            the same queue or one of its sources shows them. If the finding has
+            `possible_source_arns`, each of these must show one of the symptoms.
     """
     symptoms_by_queue_arn: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
         symptoms_by_queue_arn[finding.queue_arn].add(finding.symptom)
     explaining_symptom_by_finding: dict[Finding, str] = {}
     for finding in findings:
-        symptoms_on_queues: set[str] = set()
-        for queue_arn in (finding.queue_arn, *finding.source_arns):
-            symptoms_on_queues |= symptoms_by_queue_arn.get(queue_arn, set())
-        explaining_symptoms = symptoms_on_queues & explaining_symptoms_by_symptom.get(
-            finding.symptom, frozenset()
-        )
+        symptoms_to_wait_for = explaining_symptoms_by_symptom.get(finding.symptom, frozenset())
+        explaining_symptoms = symptoms_by_queue_arn[finding.queue_arn] & symptoms_to_wait_for
+        symptoms_of_sources = [
+            symptoms_by_queue_arn.get(queue_arn, set()) & symptoms_to_wait_for
+            for queue_arn in finding.possible_source_arns or finding.source_arns
+        ]
+        if all(symptoms_of_sources) or not finding.possible_source_arns:
+            explaining_symptoms = explaining_symptoms.union(*symptoms_of_sources)
         if explaining_symptoms:
             explaining_symptom_by_finding[finding] = min(explaining_symptoms)
     return explaining_symptom_by_finding

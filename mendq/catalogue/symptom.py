@@ -135,12 +135,16 @@ class DetectedFault:
         seconds_left: Seconds until the first message is lost; None if that time is not known or the
             fault loses none.
         source_arns: The sources that the fault concerns if the queue is a DLQ; None if all of them.
+        possible_source_arns: All queues that can have sent the messages of this DLQ. The finding
+            waits for the sources' symptoms only if each of these queues shows one. Empty if the
+            symptom of one source is enough.
     """
 
     because: str
     missing_queue_arn: str = ""
     seconds_left: float | None = None
     source_arns: tuple[str, ...] | None = None
+    possible_source_arns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -141,12 +141,12 @@ class Need(Enum):
     ALARMS = ("alarmed_metrics",), (_ALARMS_READ_ACTION,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS_READ_ACTION,)
     DLQ_SOURCES = (
-        ("dlq_sources", "unconfirmed_sources"),
+        ("dlq_sources", "unconfirmed_sources", "unread_sources"),
         (_DLQ_SOURCES_READ_ACTION, *QUEUE_READ_ACTIONS),
     )
     DLQ_NAMESAKE = ("dlq_namesake", "dlq_namesake_objection"), QUEUE_READ_ACTIONS
     # Facts from the case store, which need no further IAM action.
-    OPEN_CASES = ("open_symptoms", "refused_symptoms"), ()
+    OPEN_CASES = ("open_symptoms", "open_symptoms_by_source", "refused_symptoms"), ()
     SOURCE_CASES = ("source_cases", "redrive_case"), ()
     APPROVED_SOURCES = ("approved_sources",), ()
     REDRIVE_SOURCES = (
@@ -447,12 +447,15 @@ class Facts(QueueFacts):
         dlq_sources: The confirmed queues that name this queue as their DLQ
             (`select_confirmed_sources` in `mendq/model/dlq.py`); None if they were not read.
         unconfirmed_sources: The ARNs of other queues that name this queue as their DLQ.
+        unread_sources: The ARNs of confirmed sources that refuse Mendq.
         approved_sources: The ARNs of sources for which a person approved a plan about this DLQ.
         dlq_namesake: The queue with the name that Mendq would give to a new DLQ of this queue; None
             if it was not read.
         dlq_namesake_objection: Why `dlq_namesake` must not receive messages, by the case store's
             record of it (`mendq/model/receiver.py`); empty if it may, or if it does not exist.
         open_symptoms: The symptoms with an open case about this queue or about its sources.
+        open_symptoms_by_source: The symptoms with an open case by the ARN of each confirmed source;
+            None if they were not read.
         refused_symptoms: The symptoms of a FIFO queue whose newest case was opened by failed calls
             and refused within LONGEST_WINDOW. Empty for a standard queue.
         source_cases: The newest case of each symptom about the queue's sources, open or ended.
@@ -477,10 +480,12 @@ class Facts(QueueFacts):
     move_task_running: bool = False
     dlq_sources: tuple[QueueFacts, ...] | None = None
     unconfirmed_sources: tuple[str, ...] = ()
+    unread_sources: tuple[str, ...] = ()
     approved_sources: frozenset[str] = frozenset()
     dlq_namesake: QueueFacts | None = None
     dlq_namesake_objection: str = RECORD_NOT_READ_OBJECTION
     open_symptoms: frozenset[str] = frozenset()
+    open_symptoms_by_source: Mapping[str, frozenset[str]] | None = None
     refused_symptoms: frozenset[str] = frozenset()
     source_cases: tuple[Case, ...] = ()
     redrive_case: Case | None = None
@@ -494,6 +499,11 @@ class Facts(QueueFacts):
     def source_arns(self) -> tuple[str, ...]:
         """The ARNs of this DLQ's confirmed sources; empty if they were not read."""
         return tuple(source.queue_arn for source in self.dlq_sources or ())
+
+    @property
+    def possible_source_arns(self) -> tuple[str, ...]:
+        """The ARNs of all queues that name this queue as their DLQ, confirmed or not."""
+        return (*self.source_arns, *self.unread_sources, *self.unconfirmed_sources)
 
     @property
     def is_short_polled(self) -> bool:

@@ -771,6 +771,7 @@ def _detect_symptom(
         source_arns=facts.source_arns if fault.source_arns is None else fault.source_arns,
         missing_queue_arn=fault.missing_queue_arn,
         seconds_left=fault.seconds_left,
+        possible_source_arns=fault.possible_source_arns,
     )
     return [finding]
 

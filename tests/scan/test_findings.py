@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -91,6 +92,26 @@ def test_finding_waits_for_a_symptom_it_gives_way_to_on_the_same_queue_or_its_so
     findings: list[Finding], waiting: dict[Finding, str]
 ) -> None:
     assert find_waiting_findings(findings, GIVES_WAY_TO) == waiting
+
+
+SLOW_ON_A_AND_B = [SLOW_ON_A, SLOW_ON_B_WITH_SOURCE_A]
+LATE_ON_SHARED_DLQ = replace(
+    _make_finding("a-dlq", "late", "a", "b"),
+    possible_source_arns=(SLOW_ON_A.queue_arn, SLOW_ON_B_WITH_SOURCE_A.queue_arn),
+)
+
+
+@pytest.mark.parametrize("symptoms_of_sources", [[SLOW_ON_A], [SLOW_ON_B_WITH_SOURCE_A], []])
+def test_finding_about_arrived_messages_is_sent_if_one_possible_source_shows_no_symptom(
+    symptoms_of_sources: list[Finding],
+) -> None:
+    findings = [LATE_ON_SHARED_DLQ, *symptoms_of_sources]
+    assert LATE_ON_SHARED_DLQ not in find_waiting_findings(findings, GIVES_WAY_TO)
+
+
+def test_finding_about_arrived_messages_waits_if_every_possible_source_shows_a_symptom() -> None:
+    waiting = find_waiting_findings([LATE_ON_SHARED_DLQ, *SLOW_ON_A_AND_B], GIVES_WAY_TO)
+    assert waiting == {LATE_ON_SHARED_DLQ: "slow"}
 
 
 def test_finding_waits_for_no_symptom_that_it_does_not_give_way_to() -> None:

@@ -6,7 +6,8 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-d
 
 How it shows: more messages are visible in the DLQ than before, and they were not sent there. (SQS
 does not count messages that it moves to a DLQ in NumberOfMessagesSent.) No case of a known cause is
-open for the source.
+open for each queue that can have sent them. A case or a finding about one of several sources is not
+enough: anyone may create a queue that names the DLQ and fails.
 
 What Mendq does: it notifies people, with the sources, the numbers, and what the same scan found at
 the sources. It says "no known cause" only if the scan measured them and found nothing. If a change
@@ -49,13 +50,13 @@ _DETECTION_NEEDS = frozenset(
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find a DLQ with more messages than before, without an open case that explains them.
+    """Find a DLQ with more messages than before, unless open cases explain them for all sources.
 
     Messages that producers send to the queue directly are not DLQ messages and do not count. The
     result is None without measurements, and while a message movement task runs.
     """
     measurement = facts.measurement
-    if measurement is None or facts.move_task_running or facts.open_symptoms & CAUSE_SYMPTOMS:
+    if measurement is None or facts.move_task_running or _do_open_cases_explain(facts):
         return None
     new_message_count = measurement.visible_growth
     # If producers send here too, inexact counters can show arrivals that were none.
@@ -69,8 +70,26 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(
         f"{format_count(new_message_count, 'more DLQ message')} in "
         f"{format_duration(measurement.duration)}, "
-        f"{measurement.now.visible:,} in all, from {name_first_principals(facts.source_arns)}"
+        f"{measurement.now.visible:,} in all, from {name_first_principals(facts.source_arns)}",
+        possible_source_arns=facts.possible_source_arns,
     )
+
+
+def _do_open_cases_explain(facts: Facts) -> bool:
+    """Return True if a case about the DLQ itself is open, or one about each possible source."""
+    if not facts.open_symptoms & CAUSE_SYMPTOMS:
+        return False
+    if facts.open_symptoms_by_source is None:
+        return True
+    causes_by_source = {
+        source_arn: symptoms & CAUSE_SYMPTOMS
+        for source_arn, symptoms in facts.open_symptoms_by_source.items()
+    }
+    has_each_source_a_cause = all(
+        causes_by_source.get(source_arn) for source_arn in facts.possible_source_arns
+    )
+    has_only_own_cause = not any(causes_by_source.values())
+    return has_each_source_a_cause or has_only_own_cause
 
 
 def is_possible(facts: Facts) -> bool:
