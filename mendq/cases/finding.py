@@ -97,6 +97,8 @@ class Finding:
             those that nothing confirms. The finding waits for the symptoms of its sources only if
             each of these queues shows one. Otherwise anyone could create a queue that names the
             DLQ and fails, and so silence the finding about the messages of another source.
+        should_page: False if the symptom is recorded without a page. A finding with
+            `possible_source_arns` does not wait for it, because then nobody would be paged.
     """
 
     queue_arn: str
@@ -109,6 +111,7 @@ class Finding:
     seconds_left: float | None = field(default=None, compare=False)
     source_checks: tuple[SourceCheck, ...] = field(default=(), compare=False)
     possible_source_arns: tuple[str, ...] = field(default=(), compare=False)
+    should_page: bool = field(default=True, compare=False)
 
     @property
     def reference(self) -> FindingReference:
@@ -321,17 +324,23 @@ def find_waiting_findings(
         findings: All findings of a scan.
         explaining_symptoms_by_symptom: For each symptom, the symptoms that are handled before it if
             the same queue or one of its sources shows them. If the finding has
-            `possible_source_arns`, each of these must show one of the symptoms.
+            `possible_source_arns`, each of these must show one of the symptoms, with a page.
     """
     symptoms_by_queue_arn: dict[str, set[str]] = defaultdict(set)
+    paged_symptoms_by_queue_arn: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
         symptoms_by_queue_arn[finding.queue_arn].add(finding.symptom)
+        if finding.should_page:
+            paged_symptoms_by_queue_arn[finding.queue_arn].add(finding.symptom)
     explaining_symptom_by_finding: dict[Finding, str] = {}
     for finding in findings:
         symptoms_to_wait_for = explaining_symptoms_by_symptom.get(finding.symptom, frozenset())
         explaining_symptoms = symptoms_by_queue_arn[finding.queue_arn] & symptoms_to_wait_for
+        symptoms_of_sources_by_arn = (
+            paged_symptoms_by_queue_arn if finding.possible_source_arns else symptoms_by_queue_arn
+        )
         symptoms_of_sources = [
-            symptoms_by_queue_arn.get(queue_arn, set()) & symptoms_to_wait_for
+            symptoms_of_sources_by_arn.get(queue_arn, set()) & symptoms_to_wait_for
             for queue_arn in finding.possible_source_arns or finding.source_arns
         ]
         if all(symptoms_of_sources) or not finding.possible_source_arns:

@@ -138,6 +138,8 @@ class DetectedFault:
         possible_source_arns: All queues that can have sent the messages of this DLQ. The finding
             waits for the sources' symptoms only if each of these queues shows one. Empty if the
             symptom of one source is enough.
+        should_page: False if the fault is recorded without a page. The page about messages that
+            arrive in a DLQ does not wait for such a fault.
     """
 
     because: str
@@ -145,6 +147,7 @@ class DetectedFault:
     seconds_left: float | None = None
     source_arns: tuple[str, ...] | None = None
     possible_source_arns: tuple[str, ...] = ()
+    should_page: bool = True
 
 
 @dataclass(frozen=True)

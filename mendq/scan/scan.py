@@ -772,6 +772,7 @@ def _detect_symptom(
         missing_queue_arn=fault.missing_queue_arn,
         seconds_left=fault.seconds_left,
         possible_source_arns=fault.possible_source_arns,
+        should_page=fault.should_page,
     )
     return [finding]
 

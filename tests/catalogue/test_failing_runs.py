@@ -201,7 +201,12 @@ def _answer_about_runs(facts: Facts, seconds: float) -> Plan | Refusal:
     entry = TIMES_OUT if seconds == 30 else ERRORS
     found = detect_fault(entry, facts)
     assert found is not None
-    return answer_to(entry, found)
+    answer = answer_to(entry, found)
+    assert entry.detection is not None
+    fault = entry.detection.detect(facts)
+    assert fault is not None
+    assert fault.should_page is isinstance(answer, Escalate)
+    return answer
 
 
 @pytest.mark.parametrize("error_share", [0.2, 0.5, 0.82, 0.89])

@@ -114,6 +114,12 @@ def test_finding_about_arrived_messages_waits_if_every_possible_source_shows_a_s
     assert waiting == {LATE_ON_SHARED_DLQ: "slow"}
 
 
+def test_finding_about_arrived_messages_does_not_wait_for_a_symptom_without_a_page() -> None:
+    silent_finding = replace(SLOW_ON_A, should_page=False)
+    findings = [LATE_ON_SHARED_DLQ, silent_finding, SLOW_ON_B_WITH_SOURCE_A]
+    assert LATE_ON_SHARED_DLQ not in find_waiting_findings(findings, GIVES_WAY_TO)
+
+
 def test_finding_waits_for_no_symptom_that_it_does_not_give_way_to() -> None:
     assert find_waiting_findings([LOST_ON_A, LATE_ON_A], {}) == {}
 

@@ -57,7 +57,8 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"{describe_failed_runs(consumer)}: "
-        f"{describe_unfinished_messages(facts, facts.measurement)}"
+        f"{describe_unfinished_messages(facts, facts.measurement)}",
+        should_page=must_page(facts, consumer),
     )
 
 
