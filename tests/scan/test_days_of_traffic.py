@@ -93,6 +93,7 @@ def test_days_of_traffic_count_as_metrics_of_the_scan(scanner: Scanner) -> None:
 def test_queue_is_not_judged_if_the_metrics_of_the_day_are_spent_before_its_days_of_traffic(
     scanner: Scanner, hourly_names: list[str]
 ) -> None:
+    scanner.account.now = (scanner.account.now + timedelta(days=1)).replace(hour=0)
     queue_arn = make_unread_queue(scanner, range(7, HOURS_OF_FOUR_DAYS))
     # It is the first hour of a day, in which eight metrics may be read: nine are too many.
     limits = Limits(scan_metrics_per_day=12 * 8)
