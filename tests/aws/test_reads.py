@@ -165,7 +165,8 @@ def test_facts_of_a_queue_read_three_times_by_a_scan_reader_cost_each_call_once(
         "GetQueueAttributes": 2,
         "ListDeadLetterSourceQueues": 2,
         "ListMessageMoveTasks": 2,
-        "GetMetricData": 2,
+        # The last minutes of each queue, and its last four days.
+        "GetMetricData": 4,
         "ListMetrics": 2,
         "GetItem": 2,
         "DescribeAlarms": 1,

@@ -37,14 +37,12 @@ from tests.catalogue.asking import (
     keep_read_facts,
     queue_examples_of,
 )
-from tests.catalogue.entry_checks import find_missing_in_entry
+from tests.catalogue.entry_checks import SYMPTOMS_THAT_NEVER_PAGE, find_missing_in_entry
 from tests.catalogue.recorded_sentences import SENTENCES_FILE, read_recorded_sentences, sentences_of
 from tests.golden.checks import fail_if_different
 from tests.model.builders import make_record
 
 ROOT = Path(__file__).parents[2]
-# Nothing is lost and messages are finished, so people are notified without a page.
-SYMPTOMS_THAT_NEVER_PAGE = frozenset({"backlog_grows", "consumer_crashes"})
 ENTRIES_WITH_DETECTION = [entry for entry in CATALOGUE if entry.detection]
 NOTIFIED_ENTRIES = [entry for entry in CATALOGUE if isinstance(entry, NotifiedSymptom)]
 

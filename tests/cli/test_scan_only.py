@@ -259,7 +259,7 @@ def test_doctor_of_a_scan_only_stack_fails_if_the_actions_of_its_alarm_are_disab
     assert name in check.sentence
 
 
-def test_cost_of_a_scan_only_stack_is_below_33_cents_plus_at_most_6_dollars_for_metrics(
+def test_cost_of_a_scan_only_stack_is_below_33_cents_plus_at_most_9_dollars_for_metrics(
     operator: Operator,
 ) -> None:
     set_template(operator, template_with({"scanOnly": True}).raw)
@@ -267,8 +267,8 @@ def test_cost_of_a_scan_only_stack_is_below_33_cents_plus_at_most_6_dollars_for_
     document = operator.run_json("cost")["stack"]
     assert document["is_scan_only"]
     assert document["dollars_per_month"] < 0.33
-    assert document["measuring_at_most_dollars_per_month"] == 6
+    assert document["measuring_at_most_dollars_per_month"] == 9
     text = operator.read_output("cost")
-    assert "at most $6.00 a month (limits.scanMetricsPerDay)" in text
+    assert "at most $9.00 a month (limits.scanMetricsPerDay)" in text
     assert "the setting `dashboard`" not in text
     assert "The scan-only stack logs no call" in text
