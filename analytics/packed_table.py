@@ -92,7 +92,7 @@ def measure_packed_table(
     limit: UnpackedSize,
     unpack_snappy: Callable[[bytes], bytes],
 ) -> UnpackedSize:
-    """Return the number of rows of a Parquet file, and the bytes to which `columns` unpack.
+    """Return the number of rows of a Parquet file, and the most bytes to which `columns` unpack.
 
     Args:
         content: The file.

@@ -113,7 +113,7 @@ def allow_on_partitions(
 
 
 def allow_transition_events(resources: StackResources) -> PolicyStatements:
-    """Allow sending events about transitions of cases, no matter which Lambda made them."""
+    """Allow sending events about transitions of cases, also of those that other Lambdas made."""
     yield _allow_events(resources, TRANSITION_EVENT)
 
 

@@ -395,9 +395,10 @@ def _iterate_alarms(
 
 
 def read_alarmed_metrics(clients: Clients) -> AlarmedMetrics:
-    """Return the metrics that at least one alarm watches.
+    """Return the SQS metrics that alarms watch, by queue, and the alarms' Metrics Insights queries.
 
-    Composite alarms are not read, because they consist of metric alarms. Raise FactsUnavailable.
+    Composite alarms are not read, because they consist of metric alarms. Raise FactsUnavailable if
+    the alarms cannot be read.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
     """

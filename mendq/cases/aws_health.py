@@ -1,7 +1,8 @@
 """Read, store and show events of AWS Health about services that queues depend on.
 
 Through EventBridge, only AWS can send events with AWS's own sources. A principal that can put a
-false event of AWS Health into the intake queue can put false failed calls there as well.
+false event of AWS Health into the intake queue can put false failed calls there as well. So false
+events of AWS Health need no rights that false failed calls do not need.
 
 Not tested with a real event of AWS Health: the fields are those of AWS's documentation.
 https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html

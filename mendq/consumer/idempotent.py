@@ -119,8 +119,8 @@ class Once:
             ClaimLost: The work was done and recorded, but perhaps by another run as well.
             Exception: The error that `work` raised. The key is free again at once, or after
                 `claim_seconds` if DynamoDB cannot be reached.
-            ClientError, BotoCoreError: A call to DynamoDB failed. If `work` has already run, it is
-                not recorded as done, and a later run does it again.
+            ClientError, BotoCoreError: A call to DynamoDB failed. If `work` has already run, it may
+                not be recorded as done; then a later run does it again.
             RuntimeError: An answer of DynamoDB has no Date header. The work was not done.
         """
         owner = uuid4().hex

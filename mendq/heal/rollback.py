@@ -56,8 +56,9 @@ def rollback(
 ) -> JsonDocument | Refusal:
     """Roll back a case, or return what a rollback would do.
 
-    If a step of the case is still running, have its owner stop the step, and write nothing. If the
-    case was rolled back before, write nothing, and compare the queue with that rollback.
+    If a step of the case is still running, have its owner stop it, and record the rollback; the
+    queue is not written. If the case was rolled back before, write nothing, and compare the queue
+    with that rollback.
 
     Args:
         request: The case, and the operator's name.

@@ -194,12 +194,12 @@ def delete_queue_command(queue_arn: str) -> str:
 
 
 def mendq_case_command(mendq_subcommand: str, case: Case) -> str:
-    """Return the command `mendq VERB` for a case, such as `approve`, in the region of its queue."""
+    """Return the command `mendq SUBCOMMAND CASE` in the region of the case's queue."""
     return mendq_case_id_command(mendq_subcommand, case.case_id, case.queue_arn)
 
 
 def mendq_case_id_command(mendq_subcommand: str, case_id: str, queue_arn: str) -> str:
-    """Return the command `mendq VERB` for the case with this id, in the region of a queue."""
+    """Return the command `mendq SUBCOMMAND CASE` for a case id, in the region of a queue."""
     region = parse_queue_arn(queue_arn).region
     return command_or_note(f"mendq {mendq_subcommand} {quote(case_id)} --region {region}")
 

@@ -23,7 +23,10 @@ PROBE_ITEM_KEY = items.item_key(ACCOUNT_PARTITION, "probe")
 
 
 class ProbeRecord(Table, frozen=True):
-    """The probe's item in the case store. All methods raise CaseStoreUnavailable."""
+    """The probe's item in the case store.
+
+    Each method raises CaseStoreUnavailable if DynamoDB cannot be used.
+    """
 
     def read(self) -> Probe | None:
         """Return the stored probe; None if no probe was ever sent.

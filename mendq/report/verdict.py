@@ -475,7 +475,7 @@ def _describe_unhealed_share(not_healed_count: int, incident_count: int) -> str:
 
 
 def _describe_habit(summary: Summary, queue_incidents: list[Incident]) -> str:
-    """Return a sentence that says what a queue does often, by its most frequent symptom.
+    """Return a sentence about a queue's most frequent symptom, with the number of incidents.
 
     Empty if the queue had the symptom fewer than LEAST_INCIDENTS_OF_HABIT times, or if
     `summary.habits` has no text for the symptom.

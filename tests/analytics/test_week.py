@@ -82,11 +82,31 @@ def test_incidents_of_drills_probe_and_own_looks_are_counted_only_as_own_inciden
     rows = [
         make_incident(1),
         make_incident(2, queue_arn=DRILL, outcome="escalated", symptom="drilled"),
-        make_incident(3, queue_arn=make_queue_arn("x-mendq-drill-1")),
+        make_incident(3),
         make_incident(4, queue_arn=make_queue_arn("mendq-probe.fifo"), outcome="not_seen"),
         make_incident(5, outcome="escalated", why="own_look"),
     ]
-    found = make_case_files(
+    reads = {MONDAY: replace(READ, files=0, records=0, incidents=2, own_incidents=3)}
+    document = make_week_summary(
+        {MONDAY: rows, date(2026, 11, 2): rows}, nightly_counts_by_day=reads
+    )
+    assert document["not_seen"]["own_incidents"] == 3
+    assert document["not_seen"]["nightly_runs"][0]["verdict"] != "torn"
+    assert document["totals"]["incidents"] == document["previous_weeks"][0]["incidents"] == 2
+    assert document["by_outcome"] == {"healed": 2}
+    assert DRILL not in json.dumps(document)
+    assert "drilled" not in document["by_symptom"]
+
+
+def test_queue_with_the_drill_prefix_inside_its_name_is_no_drill() -> None:
+    rows = [make_incident(1, queue_arn=make_queue_arn("x-mendq-drill-1"))]
+    document = make_week_summary({MONDAY: rows})
+    assert document["totals"]["incidents"] == 1
+    assert document["not_seen"]["own_incidents"] == 0
+
+
+def test_escalated_cases_of_drills_reach_no_person_and_wait_for_nobody() -> None:
+    cases = make_case_files(
         make_timeline(
             ("escalated", "11-10 09:00"), queue="mendq-drill-0123abcd.fifo", notified=(1,)
         ),
@@ -94,19 +114,9 @@ def test_incidents_of_drills_probe_and_own_looks_are_counted_only_as_own_inciden
             ("escalated", "11-10 09:00"), queue="mendq-drill-1", notified=(1,), failed_calls=0
         ),
     )
-    reads = {MONDAY: replace(READ, files=0, records=0, incidents=2, own_incidents=3)}
-    document = make_week_summary(
-        {MONDAY: rows, date(2026, 11, 2): rows}, case_files=found, nightly_counts_by_day=reads
-    )
-    assert document["not_seen"]["own_incidents"] == 3
-    assert document["not_seen"]["nightly_runs"][0]["verdict"] != "torn", "they are in the tables"
-    assert document["totals"]["incidents"] == document["previous_weeks"][0]["incidents"] == 2
-
+    document = make_week_summary({MONDAY: []}, case_files=cases)
     assert document["reached_a_person"]["total"] == 0
     assert document["do_this_week"] == document["open_now"] == []
-    assert document["by_outcome"] == {"healed": 2}
-    assert DRILL not in json.dumps(document)
-    assert "drilled" not in document["by_symptom"]
 
 
 def is_nightly_run_torn(**counts: Any) -> bool:

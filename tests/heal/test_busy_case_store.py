@@ -246,7 +246,7 @@ def test_failed_call_whose_update_met_a_conflict_once_still_counts_as_evidence(
 
 
 @pytest.mark.parametrize("reason", BUSY)
-def test_failed_call_that_cannot_be_stored_is_redelivered_and_counted(
+def test_failed_call_that_cannot_be_stored_counts_as_evidence_once_it_is_redelivered(
     account: Account, reason: str
 ) -> None:
     queue_arn = account.queue(VisibilityTimeout="30")

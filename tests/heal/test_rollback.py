@@ -105,7 +105,7 @@ def test_rollback_closes_the_case_and_leaves_the_attribute_alone_for_a_week(
 
 
 @pytest.mark.parametrize(("value", "outcome"), [(44, "kept"), (90, "kept"), (30, "nothing")])
-def test_rollback_keeps_a_value_that_a_person_set_after_the_fix(
+def test_rollback_after_a_person_changed_the_value_changes_neither_queue_nor_case(
     account: Account, fixed_queue: str, value: int, outcome: str
 ) -> None:
     account.set_visibility(fixed_queue, value)

@@ -274,7 +274,7 @@ def test_plan_with_an_ambiguous_dlq_reference_leaves_every_dlq_check_undecided(
 
 
 def test_plan_leaves_values_known_after_apply_undecided() -> None:
-    """If a redrive policy refers to a second resource, all of it is known after the apply."""
+    """If a redrive policy refers to a second resource, it is unknown as a whole until the apply."""
     changes = (
         make_new_queue(ORDERS, redrive_policy=UNKNOWN, visibility_timeout_seconds=UNKNOWN),
         make_new_queue(DEAD, **LONG_RETENTION),

@@ -79,7 +79,16 @@ def test_mapping_of_a_fifo_queue_takes_batches_up_to_10_and_no_batching_window(
     fifo_queue = new_queue(tiny, fifo=True)
     with pytest.raises(ClientError, match=REFUSED):
         create_mapping(function, fifo_queue, **settings)
-    mapping = create_mapping(function, fifo_queue, ProvisionedPollerConfig=POLLERS, BatchSize=10)
+    mapping = create_mapping(function, fifo_queue, BatchSize=10)
+    assert mapping["BatchSize"] == 10
+    function.client.delete_event_source_mapping(UUID=mapping["UUID"])
+
+
+def test_mapping_of_a_fifo_queue_takes_provisioned_pollers(
+    function: Function, tiny: LocalAccount
+) -> None:
+    fifo_queue = new_queue(tiny, fifo=True)
+    mapping = create_mapping(function, fifo_queue, ProvisionedPollerConfig=POLLERS)
     assert mapping["ProvisionedPollerConfig"] == POLLERS
     function.client.delete_event_source_mapping(UUID=mapping["UUID"])
 

@@ -306,7 +306,7 @@ def make_redriving_case(state: State = State.APPLIED) -> Case:
 @pytest.mark.parametrize(
     "status", [None, QueueStatus.OURS, QueueStatus.OVERRULED, QueueStatus.UNMANAGED]
 )
-def test_redrive_in_progress_stays_open_however_long_it_takes(
+def test_redrive_in_progress_stays_open_for_any_time_even_if_overruled_or_unmanaged(
     hours: int, status: QueueStatus | None
 ) -> None:
     now = NOW + hours * HOUR

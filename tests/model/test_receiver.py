@@ -78,7 +78,7 @@ def test_recorded_queue_is_refused_after_a_change_of_its_tags(tags: dict[str, st
     assert find_receiver_objection(RECEIVER, queue) == "its tags changed since Mendq made it"
 
 
-def test_recorded_queue_is_used_if_only_tags_that_aws_writes_were_added() -> None:
+def test_recorded_receiver_is_used_if_only_tags_that_aws_writes_were_added() -> None:
     queue = QueueFacts(ARN, ATTRIBUTES, {**TAGS, "aws:cloudformation:stack-name": "orders"})
     assert find_receiver_objection(RECEIVER, queue) is None
 

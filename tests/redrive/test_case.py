@@ -211,6 +211,7 @@ def test_second_rollback_of_a_redrive_answers_the_same_and_cancels_nothing_again
 ) -> None:
     case = world.record_case(State.APPLIED)
     first = roll_back(world.account, case.case_id)
+    assert first["state"] == "rolled_back"
     world.owner_requests.clear()
     assert roll_back(world.account, case.case_id) == first
     assert world.owner_requests == []

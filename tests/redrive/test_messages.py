@@ -299,7 +299,7 @@ def test_message_with_the_mark_of_the_redrive_is_classified_as_returned(
         *(MARKER.mark_redriven(stranger) for stranger in OF_OTHER_SOURCES),
     ],
 )
-def test_message_without_room_for_the_mark_or_of_another_source_stays_in_the_dlq(
+def test_message_without_room_for_the_mark_or_not_of_this_source_stays_in_the_dlq(
     stays: Message, *, is_fifo: bool
 ) -> None:
     """A redrive could not recognize a message without its mark if it returned."""

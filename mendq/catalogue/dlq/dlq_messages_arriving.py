@@ -76,7 +76,11 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def _do_open_cases_explain(facts: Facts) -> bool:
-    """Return True if a case about the DLQ itself is open, or one about each possible source."""
+    """Return True if each possible source has an open case that explains the messages.
+
+    Also True if only the DLQ itself has such a case, or if it is not known which queue the open
+    cases are about.
+    """
     if not facts.open_symptoms & CAUSE_SYMPTOMS:
         return False
     if facts.open_symptoms_by_source is None:

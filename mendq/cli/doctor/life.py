@@ -194,7 +194,7 @@ def _check_calendar(account: Account, check_name: str, calendar_arn: str) -> Ite
 
 
 class HourlyScan(Struct, frozen=True, dict=True):
-    """One hourly scan, as the case bucket stores it. The numbers count queues."""
+    """One hourly scan, as the case bucket stores it. Numbers count queues if no comment differs."""
 
     at: datetime
     queues_scanned: int

@@ -156,7 +156,7 @@ def _create_file(new_file_path: Path) -> int:
     except OSError as error:
         reason = _describe_os_error(error)
         if isinstance(error, FileExistsError):
-            reason = "there is one, and it is not written over"
+            reason = "the file exists already and is not overwritten"
         problem = f"{new_file_path} cannot be made: {reason}; --file names another place"
         raise CommandError(problem, Exit.USAGE) from error
     return file_descriptor

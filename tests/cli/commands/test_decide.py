@@ -94,7 +94,7 @@ def test_approve_says_that_the_approval_is_recorded_and_what_the_change_waits_fo
 
 
 @pytest.mark.parametrize(("word", "state"), [("decline", "declined"), ("close", "closed")])
-def test_decline_or_close_of_an_ended_case_returns_its_state_and_invokes_no_lambda(
+def test_decline_of_a_declined_or_close_of_a_closed_case_returns_its_state_without_a_lambda(
     operator: Operator, word: str, state: str
 ) -> None:
     case_id = operator.open_proposed_case()

@@ -120,7 +120,7 @@ def test_in_flight_limit_of_a_standard_queue_is_seen_if_a_trail_logs_all_its_cal
 
 
 def test_doctor_counts_the_symptoms_of_which_no_real_cloudtrail_record_is_known() -> None:
-    """Symptoms that failed calls show, of which no record by AWS is known."""
+    """Count the symptoms that failed calls show and of which no record by AWS itself is known."""
     by_calls = {symptom.name for symptom in CATALOGUE if symptom.seen_as}
     by_both = {symptom.name for symptom in CATALOGUE if symptom.seen_as and symptom.detection}
     sentence = count_unconfirmed_symptoms(list(list_symptom_visibility([], [ANY_QUEUE])))

@@ -621,7 +621,8 @@ def test_quarantine_drop_refuses_to_overwrite_an_existing_file_or_link(
         path.write_text("mine")
     output = queues.read_output("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
     assert (
-        "cannot be made: there is one, and it is not written over; --file names another" in output
+        "cannot be made: the file exists already and is not overwritten; --file names another"
+        in output
     )
     assert is_link or path.read_text() == "mine"
     assert queues.read_ids(queues.messages) == ids

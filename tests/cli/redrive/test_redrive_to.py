@@ -304,12 +304,12 @@ def test_redrive_stops_and_loses_no_message_if_its_source_is_deleted_meanwhile(
     name = queues.source.rpartition(":")[2]
     output = queues.read_output("redrive", name, "--where", "exists(body.n)", "--yes", code=1)
     went = 10 * before
-    assert len(sends) == before + 1, "it stops at the first that finds nobody"
+    assert len(sends) == before + 1, "it stops at the first send to the deleted queue"
     assert f"{went} messages sent back, 10 failed, {25 - went} left in" in output
     assert f"{name} is gone: stopped. Of {went} messages sent there" in output
     dlq_name = queues.messages.rpartition(":")[2]
     assert f"`mendq redrive {dlq_name} --to OTHER --all --region " in output
     left = queues.take_messages(queues.messages)
     numbers = [json.loads(message.body)["n"] for message in (*arrived, *left)]
-    assert sorted(numbers) == list(range(35)), "each is where it is said to be"
+    assert sorted(numbers) == list(range(35)), "no message is lost or doubled"
     assert {message.message_id for message in left} <= set(ids), "visible again, as they were"
