@@ -30,8 +30,9 @@ Rules:
    turn stays in use, and so does a queue about which nothing is known.
 
 6. If more queues are in use than sums may be asked for, those whose sums were asked for longest ago
-   have their turn first. So the longest pause is known: the number of queues, divided by the number
-   of turns in a scan. Unused queues have a small share of their own, so that they neither displace
+   have their turn first. A queue whose sums were never asked for waits from its first scan on. So
+   the longest pause is known: the number of queues, divided by the number of turns in a scan.
+   Unused queues have a small share of their own, so that they neither displace
    the others nor are forgotten.
 
 This module is pure: it knows no AWS and no clock.
@@ -151,6 +152,7 @@ class QueueRecord(NamedTuple):
         judged_dlq: The mark of the DLQ that it had when it was last judged (`make_dlq_mark`); empty
             if it had none.
         judged_dlq_messages: The messages that this DLQ held then.
+        first_seen_hour: The hour in which it was scanned first; 0 if that was not stored.
     """
 
     messages: int
@@ -159,6 +161,7 @@ class QueueRecord(NamedTuple):
     sums_hour: int = 0
     judged_dlq: str = ""
     judged_dlq_messages: int = 0
+    first_seen_hour: int = 0
 
     def with_judged_dlq(self, dlq: QueueFacts) -> QueueRecord:
         """Return the record of a queue that was judged while its DLQ was like this."""
@@ -371,8 +374,8 @@ def select_queues_for_sums(
         elif hour - record.sums_hour >= UNUSED_PAUSE_HOURS:
             unused_names.append(name)
     selected_names = {
-        *_select_longest_ago(names_in_use, history, share.in_use),
-        *_select_longest_ago(unused_names, history, share.unused),
+        *_select_longest_waiting(names_in_use, history, hour, share.in_use),
+        *_select_longest_waiting(unused_names, history, hour, share.unused),
     }
     turns = ceil(len(names_in_use) / share.in_use) if share.in_use else 0
     return SumsTurn(
@@ -382,11 +385,19 @@ def select_queues_for_sums(
     )
 
 
-def _select_longest_ago(names: Iterable[str], history: ScanHistory, most: int) -> list[str]:
-    """Return the queues whose sums were asked for longest ago, or never."""
+def _select_longest_waiting(
+    names: Iterable[str], history: ScanHistory, hour: int, most: int
+) -> list[str]:
+    """Return the queues that have waited longest since their sums were asked for.
 
-    def make_sort_key(name: str) -> tuple[int, str]:
+    A queue whose sums were never asked for has waited since it was scanned first. If it came first,
+    new queues in each hour could keep all others from having a turn.
+    """
+
+    def make_sort_key(name: str) -> tuple[int, bool, str]:
         record = history.get(name)
-        return record.sums_hour if record else 0, name
+        if record is None:
+            return hour, False, name
+        return record.sums_hour or record.first_seen_hour, record.sums_hour > 0, name
 
     return sorted(names, key=make_sort_key)[:most]

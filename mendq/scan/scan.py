@@ -387,7 +387,7 @@ def _make_record(facts: Facts, history: ScanHistory, reader: ScanReader) -> Queu
     `_note_judged_dlqs` replaces that number if the queue is measured.
     """
     hour = hour_number(reader.now)
-    earlier_record = history.get(facts.name, QueueRecord(0, hour))
+    earlier_record = history.get(facts.name, QueueRecord(0, hour, first_seen_hour=hour))
     message_count = count_messages(facts)
     record = earlier_record._replace(
         messages=message_count,

@@ -255,7 +255,8 @@ class ScanStore(Table, frozen=True):
         history = dict[str, QueueRecord]()
         for shard in _SHARDS:
             for queue_name, record in self._read_history_shard(shard).items():
-                if max(record.scanned_hour, record.active_hour, record.sums_hour) <= hour:
+                hours = (record.scanned_hour, record.active_hour, record.sums_hour)
+                if max(*hours, record.first_seen_hour) <= hour:
                     history[queue_name] = record
         return history
 

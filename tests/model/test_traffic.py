@@ -176,7 +176,8 @@ def test_each_queue_in_use_that_is_empty_at_scans_has_its_turn_within_the_longes
         assert len(turn.names) <= most
         assert turn.names | turn.waiting_names == {*names}
         for name in names:
-            record = history.get(name, QueueRecord(0, hour))._replace(scanned_hour=hour)
+            new_record = QueueRecord(0, hour, first_seen_hour=hour)
+            record = history.get(name, new_record)._replace(scanned_hour=hour)
             if name in turn.names:
                 last_hour_by_name[name] = hour
                 record = record._replace(active_hour=hour, sums_hour=hour)
@@ -210,6 +211,22 @@ def test_unused_queues_wait_a_day_and_displace_no_queue_in_use() -> None:
     turn = select_queues_for_sums([*history, "new"], history, HOUR, SumsShare(5, 2))
     assert turn.names == {"new", "old-8", "old-7"}
     assert turn.waiting_names == frozenset()
+
+
+def test_queue_that_was_asked_before_has_its_turn_before_queues_that_are_new_in_this_hour() -> None:
+    """Somebody who makes queues all the time must not keep others from being measured."""
+    old_record = QueueRecord(1, HOUR, HOUR, sums_hour=HOUR - 4, first_seen_hour=HOUR - 9)
+    new_names = [f"a-{n}" for n in range(9)]
+    turn = select_queues_for_sums([*new_names, "pay"], {"pay": old_record}, HOUR, SumsShare(5, 0))
+    assert "pay" in turn.names
+
+
+def test_queue_that_was_never_asked_has_its_turn_before_those_asked_after_its_first_scan() -> None:
+    waiting_record = QueueRecord(1, HOUR, HOUR, first_seen_hour=HOUR - 6)
+    history = {f"a-{n}": QueueRecord(1, HOUR, HOUR, HOUR - 4) for n in range(9)}
+    history["pay"] = waiting_record
+    turn = select_queues_for_sums(history, history, HOUR, SumsShare(5, 0))
+    assert "pay" in turn.names
 
 
 def test_unused_queue_that_was_asked_within_a_day_has_no_turn_even_if_there_is_room() -> None:
