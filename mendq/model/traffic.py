@@ -22,7 +22,8 @@ Rules:
    an error. A source that the budget skips, or that cannot be measured, keeps its reason until it
    is judged. The number is stored with the source, so that a scan of another source of the same
    DLQ does not change it. If there is none, a DLQ that holds any message counts as one that gained
-   messages.
+   messages. A source without a receive cannot have moved the messages, so it comes after sources
+   with receives. Otherwise queues that name a full DLQ could use up the budget.
 
 5. Mendq's own GetQueueAttributes calls keep every scanned queue active for CloudWatch. So a queue
    counts as unused if its sums were 0 at least ACTIVE_HOURS after the last hour in which it held
@@ -233,8 +234,11 @@ def find_measuring_reason(
         traffic: The three sums; None if they were not read.
         history: What earlier scans remember.
     """
+    dlq_reasons = _find_reasons_in_dlq(facts, history)
+    if traffic and not traffic.reported.received:
+        dlq_reasons = [reason._replace(urgency=Urgency.MESSAGES_WAIT) for reason in dlq_reasons]
     reasons = [
-        *_find_reasons_in_dlq(facts, history),
+        *dlq_reasons,
         *_find_reasons_in_mappings(facts, history),
         *(_find_reasons_in_traffic(traffic) if traffic else ()),
         *_find_reasons_in_gauges(facts, history),

@@ -16,6 +16,7 @@ from mendq.model.metrics import Window
 from mendq.model.traffic import (
     ACTIVE_HOURS,
     MARGIN_MESSAGES,
+    SUM_SERIES,
     UNUSED_PAUSE_HOURS,
     QueueRecord,
     Sums,
@@ -125,6 +126,19 @@ def test_dlq_that_gained_messages_is_more_urgent_than_messages_that_wait() -> No
     reason = find_measuring_reason(make_queue(7, dlq=make_dlq(1)), None, {})
     assert reason is not None
     assert (reason.urgency, reason.text) == (Urgency.MESSAGES_LEAVE, "its DLQ holds 1 message")
+
+
+def test_gain_of_a_dlq_is_less_urgent_for_a_source_without_receives() -> None:
+    """Anybody can make queues that name a DLQ, and send one message to it."""
+    idle_sums = {series: [(WINDOW.since, 0.0)] for series in SUM_SERIES}
+    idle_traffic = summarize_traffic(idle_sums, WINDOW)
+    idle_reason = find_measuring_reason(make_queue(dlq=make_dlq(1)), idle_traffic, {})
+    assert idle_reason is not None
+    assert idle_reason.urgency > Urgency.MESSAGES_COME_BACK
+    receives = summarize_traffic({**idle_sums, "received": [(WINDOW.since, 1.0)]}, WINDOW)
+    reason = find_measuring_reason(make_queue(dlq=make_dlq(1)), receives, {})
+    assert reason is not None
+    assert reason.urgency is Urgency.MESSAGES_LEAVE
 
 
 @pytest.mark.parametrize(
