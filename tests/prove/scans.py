@@ -25,6 +25,7 @@ from mendq.model.facts import Need
 from mendq.model.limits import Limits, Timing
 from mendq.model.metrics import select_series
 from mendq.model.mode import Mode
+from mendq.model.traffic import SumsShare
 from mendq.scan.reader import (
     CLOUDWATCH_CALLS_PER_SECOND,
     LAMBDA_CALLS_PER_SECOND,
@@ -271,7 +272,11 @@ def prove_scan(proving: Proving, queues: int = QUEUES) -> None:
         return fits
 
     with proving.measure_seconds("wall_seconds"):
-        allowance = Allowance(may_measure=may_measure, may_measure_last=may_measure)
+        allowance = Allowance(
+            may_measure=may_measure,
+            may_measure_last=may_measure,
+            sums_share=SumsShare.of_daily_limit(limits.scan_metrics_per_day),
+        )
         done = rounds.round(NOW, allowance, proving.progress)
     seconds = rounds.seconds
     harmed = [may_be_harmed(measured_queue) for measured_queue in many.measured]
