@@ -260,14 +260,13 @@ class FactsReader(Struct, frozen=True):
         confirmed_sources = list[QueueFacts]()
         unread_arns = list[str]()
         for source_arn in confirmed_arns:
-            try:
-                attributes = self.ask(read_queue_attributes, source_arn)
-            except QueueGone:
-                continue
-            except QueueRefusesUs:
-                unread_arns.append(source_arn)
-            else:
-                confirmed_sources.append(QueueFacts(source_arn, attributes))
+            with suppress(QueueGone):
+                try:
+                    attributes = self.ask(read_queue_attributes, source_arn)
+                except QueueRefusesUs:
+                    unread_arns.append(source_arn)
+                else:
+                    confirmed_sources.append(QueueFacts(source_arn, attributes))
         unconfirmed_arns = tuple(
             source_arn for source_arn in candidate_source_arns if source_arn not in confirmed_arns
         )

@@ -9,7 +9,7 @@ import pytest
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.examples import QUEUE_ARN, queue_with_dlq, replace_values, standard_queue
 from mendq.model.facts import Facts
-from mendq.model.plan import Escalate
+from mendq.model.plan import Escalate, Refuse
 from tests.catalogue.asking import answer_to
 
 EXPIRE = SYMPTOM_BY_NAME["messages_expire"]
@@ -34,3 +34,10 @@ def test_advice_on_a_standard_queue_with_a_dlq_raises_the_retention_of_the_dlq_f
 )
 def test_advice_does_not_name_a_dlq_that_needs_no_change(facts: Facts) -> None:
     assert "DLQ" not in give_advice(facts)
+
+
+def test_archive_that_nobody_reads_is_no_page_if_its_messages_expire() -> None:
+    archive = standard_queue(sent=961, received=0, deleted=0)
+    answer = answer_to(EXPIRE, replace(archive, found="messages expired"))
+    assert isinstance(answer, Refuse)
+    assert not isinstance(answer, Escalate)

@@ -16,6 +16,7 @@ from mendq.model.receiver import (
     find_difference_from_new_queue,
     find_other_queue_objection,
     find_receiver_objection,
+    find_source_access_change,
     find_source_objection,
 )
 
@@ -176,3 +177,18 @@ def test_record_without_a_source_counts_only_if_the_quarantines_name_tells_the_s
     objection = find_source_objection(make_record(LONG_QUARANTINE, ""), LONG_SOURCE)
     assert objection is not None
     assert "its name was cut" in objection
+
+
+@pytest.mark.parametrize(
+    ("queue", "change"),
+    [
+        (QueueFacts(ARN, {}), "it was deleted"),
+        (make_queue(CreatedTimestamp="1700000000"), "it was deleted and created again"),
+        (make_queue(Policy="{}"), "its policy changed"),
+        (make_queue(MessageRetentionPeriod="60"), None),
+    ],
+)
+def test_change_of_who_may_read_a_source_is_told_and_other_changes_are_not(
+    queue: QueueFacts, change: str | None
+) -> None:
+    assert find_source_access_change(make_queue(), queue) == change

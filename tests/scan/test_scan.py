@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from msgspec import structs
 
+from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import ManagedQueue, QueueListing
 from mendq.cases.finding import MAXIMUM_FINDINGS_PER_CALL, findings_key, start_of_hour
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
@@ -23,6 +24,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.queue import RedrivePolicy
+from mendq.scan.reader import ScanReader
 from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY
 from tests.scan.scanner import (
     Scanner,
@@ -290,6 +292,23 @@ def test_error_in_one_symptom_on_one_queue_hides_no_other_finding_and_repeats_no
     }
     assert not done.is_blind, "a blind scan is repeated every ten minutes and costs six times"
     assert scanner.scan([failing]) is None
+
+
+def test_function_metrics_that_cannot_be_read_leave_out_only_their_queue(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unread_queue, other_queue = make_measured_queues(scanner, 2)
+    add_function_metrics = ScanReader.with_function_metrics
+
+    def refuse_one(reader: ScanReader, facts: Facts) -> Facts:
+        if facts.queue_arn == unread_queue:
+            raise FactsUnavailable("metrics of the function")
+        return add_function_metrics(reader, facts)
+
+    monkeypatch.setattr(ScanReader, "with_function_metrics", refuse_one)
+    done = scanner.run_due_scan([make_slow_symptom()])
+    assert done.error_by_target.keys() == {unread_queue}
+    assert {finding.queue_arn for finding in done.findings} == {other_queue}
 
 
 def test_queue_deleted_after_it_was_listed_is_counted_as_gone_and_not_as_an_error(
