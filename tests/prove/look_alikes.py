@@ -495,6 +495,8 @@ ILL: dict[str, LookAlike] = {
         outcomes={FAILS: 0.02},
         function={"reports_items": False, "batch": 1},
         ill=("visibility_timeout_too_long",),
+        # What crashes waits for hours, so the backlog grows.
+        also=("backlog_grows",),
         timeout=4 * HOUR,
     ),
     "default timeout, slow Lambda": LookAlike(

@@ -137,9 +137,7 @@ def _without_dlq(world: World) -> str:
     queue_arn = account.queue("orders", VisibilityTimeout="30")
     account.clients.sqs.send_message(QueueUrl=account.url(queue_arn), MessageBody="poison")
     account.later(days=1)
-    for minutes in (60, 90, 120):
-        at = account.now - timedelta(minutes=minutes)
-        Scanner(account).put_metrics(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
+    Scanner(account).put_metrics_of_returning_message(queue_arn)
     return queue_arn
 
 
