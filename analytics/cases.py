@@ -220,14 +220,14 @@ class CaseTimeline:
 
     @property
     def opened_at(self) -> datetime:
-        """When the case opened. If this is unknown, the time of its first failed call."""
+        """The time at which the case opened; if unknown, that of its first failed call."""
         if self.opening_transition:
             return self.opening_transition.at
         return datetime.fromisoformat(self.transitions[0].evidence["first_at"]).astimezone(UTC)
 
     @property
     def state_began_at(self) -> datetime:
-        """When the case came into its present state."""
+        """The time at which the case came into its present state."""
         state_began_at = self.newest_transition.at
         for transition in reversed(self.transitions):
             if transition.state is not self.newest_transition.state:
@@ -237,7 +237,7 @@ class CaseTimeline:
 
     @cached_property
     def ended_at(self) -> datetime | None:
-        """When the case ended, or None if it is still open.
+        """The time at which the case ended; None if it is still open.
 
         Failed calls after this time may open a new case. A case that was closed and later rolled
         back ended when it was closed.

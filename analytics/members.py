@@ -275,7 +275,7 @@ def _stage_tables_of_account(
 
 @dataclass
 class _Allowance:
-    """What one account may still share. A refused table uses up only its packed bytes."""
+    """The limits that one account has left. A refused table uses up only its packed bytes."""
 
     packed_bytes: int = field(default_factory=lambda: MAXIMUM_ACCOUNT_PACKED_BYTES)
     unpacked_size: UnpackedSize = field(

@@ -23,8 +23,8 @@ from mendq.model.names import OwnMetric
 
 FIXES_PERIOD = Duration.seconds(int(names.FIXES_ALARM_PERIOD.total_seconds()))
 RECENT_FIXES_PERIOD = Duration.seconds(int(names.FIX_SERIES_ENDS_AFTER.total_seconds()))
-# How many of the last three periods must have many fixes. Many fixes in one period may come from a
-# single fault that was fixed.
+# The alarm rings if this number of the last three periods have many fixes. Many fixes in one period
+# may come from a single fault.
 BREACHING_FIXES_PERIODS = 2
 # Width of the expected band in standard deviations. The model learns from two weeks and takes a
 # slow rise as normal; `fixes_over_ceiling` notices a slow rise.

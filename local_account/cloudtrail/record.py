@@ -54,7 +54,7 @@ class HttpExchange:
 
 
 class EventKind(NamedTuple):
-    """What kind of event a record is: its service, such as `sqs.amazonaws.com`, name and class."""
+    """The kind of event that a record is: service, such as `sqs.amazonaws.com`, name and class."""
 
     source: str
     name: str

@@ -56,7 +56,13 @@ from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.metrics import DATAPOINT_PERIOD, HALF_HOUR, Measurement
 from mendq.model.plan import Plan, Refusal
-from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, DLQ_SUFFIX, FIFO_SUFFIX, RedrivePolicy
+from mendq.model.queue import (
+    DEFAULT_MAX_RECEIVE_COUNT,
+    DLQ_SUFFIX,
+    FIFO_SUFFIX,
+    MOST_RECEIVES_BEFORE_DLQ,
+    RedrivePolicy,
+)
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import format_count, format_duration
 
@@ -191,7 +197,7 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
 
     If the queue was empty at some moment, consumers had finished every message before that moment.
     """
-    if measurement.now.backlog == 0 or _is_only_looked_at(measurement):
+    if measurement.now.backlog == 0 or _is_only_looked_at(facts, measurement):
         return False
     half_hours = measurement.recent.half_hours
     # If the first receives are in the last stretch, the empty queue before says nothing.
@@ -209,14 +215,19 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
     )
 
 
-def _is_only_looked_at(measurement: Measurement) -> bool:
+def _is_only_looked_at(facts: Facts, measurement: Measurement) -> bool:
     """Return True if nobody finishes messages, and all receives were in a few minutes.
 
     People who look at messages in the console receive in this way. A consumer receives a message
-    that it cannot handle once in each visibility timeout.
+    that it cannot handle once in each visibility timeout. If only a few timeouts fit into the
+    measured time, a consumer too receives in a few minutes, so the result is False.
     """
+    would_consumer_receive_more = (
+        _count_timeouts(facts, measurement.duration) > MAXIMUM_MINUTES_OF_LOOKS
+    )
     return (
-        measurement.deleted == 0
+        would_consumer_receive_more
+        and measurement.deleted == 0
         and 0 < measurement.minutes_with_receives <= MAXIMUM_MINUTES_OF_LOOKS
     )
 
@@ -497,6 +508,19 @@ DLQ_MISSING = FixedSymptom(
                 backlog_now=6,
             ),
             _ATTACH_STEPS,
+        ),
+        QueueExample(
+            "three bad messages come back each hour, as their timeout ends",
+            replace_values(
+                _QUEUE_WITHOUT_DLQ,
+                received=18,
+                backlog_before=3,
+                backlog_now=3,
+                fewest_messages=3,
+                minutes_with_receives=6,
+                VisibilityTimeout=3_600,
+            ),
+            _make_attach_steps(MOST_RECEIVES_BEFORE_DLQ),
         ),
         QueueExample(
             "a few of very many come back", _BUSY_QUEUE_WITH_FEW_BAD_MESSAGES, _ATTACH_STEPS
