@@ -152,6 +152,23 @@ def count_deleted_messages(
     )
 
 
+def read_deletes_by_minute(
+    clients: Clients, queue_arn: str, since: datetime, until: datetime
+) -> tuple[tuple[datetime, int], ...]:
+    """Return the minutes with deletes and the number of deletes, oldest first.
+
+    AWS bills one metric. Raise FactsUnavailable if CloudWatch does not return all datapoints.
+    """
+    query = build_query(
+        "deleted", make_queue_dimension(queue_arn), "NumberOfMessagesDeleted", "Sum", 60
+    )
+    points_by_query_id = read_metric_series(clients, [query], since, until, subject=queue_arn)
+    if "deleted" not in points_by_query_id:
+        raise FactsUnavailable(f"the deletes of {queue_arn} by the minute: they are incomplete")
+    points = sorted(select_finite_points(points_by_query_id["deleted"]))
+    return tuple((minute, int(count)) for minute, count in points if count > 0)
+
+
 def read_days_of_traffic(clients: Clients, queue_arn: str, now: datetime) -> DaysOfTraffic:
     """Return the hours of the last four days in which the queue was read. Raise FactsUnavailable.
 

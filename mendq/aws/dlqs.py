@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from mendq.model.queue import (
     queue_arn_or_none,
     why_unfit_as_dlq,
 )
+from mendq.model.redrives import MoveTask as MoveTaskRecord
 from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, CreateDlq
 
 if TYPE_CHECKING:
@@ -164,6 +165,23 @@ def read_recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime)
         if is_task_running or move_task.get("StartedTimestamp", oldest_start_ms) >= oldest_start_ms:
             destination_arns.add(move_task.get("DestinationArn") or ORIGINAL_SOURCES_DESTINATION)
     return frozenset(destination_arns)
+
+
+def read_recent_redrives(
+    clients: Clients, dlq_arn: str, source_arn: str, since: datetime
+) -> tuple[MoveTaskRecord, ...]:
+    """Return the move tasks that began to move a DLQ's messages to this source since then.
+
+    Tasks to the original sources count too: SQS does not say to which source they moved how many
+    messages. Raise FactsUnavailable or QueueRefusesUs.
+    """
+    records = list[MoveTaskRecord]()
+    for move_task in list_move_tasks(clients, dlq_arn):
+        started_at = datetime.fromtimestamp(move_task.get("StartedTimestamp", 0) / 1_000, UTC)
+        if started_at >= since and move_task.get("DestinationArn", source_arn) == source_arn:
+            moved_messages = move_task.get("ApproximateNumberOfMessagesMoved", 0)
+            records.append(MoveTaskRecord(started_at, moved_messages))
+    return tuple(records)
 
 
 # The most DLQs in a chain, in which each DLQ has the next one as its own DLQ. A longer chain is a

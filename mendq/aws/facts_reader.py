@@ -23,6 +23,7 @@ from mendq.aws.cloudwatch import (
     measure_queues,
     read_alarmed_metrics,
     read_days_of_traffic,
+    read_deletes_by_minute,
 )
 from mendq.aws.consumers import (
     FunctionMetrics,
@@ -33,7 +34,12 @@ from mendq.aws.consumers import (
     read_function_timeout_seconds,
     read_reserved_concurrency,
 )
-from mendq.aws.dlqs import find_local_dlq_arn, list_source_arns, read_recent_move_destinations
+from mendq.aws.dlqs import (
+    find_local_dlq_arn,
+    list_source_arns,
+    read_recent_move_destinations,
+    read_recent_redrives,
+)
 from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.queue import read_queue_attributes, read_tags_if_allowed
 from mendq.model.case import Case
@@ -41,8 +47,15 @@ from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, Need, QueueFacts, RedriveSource
 from mendq.model.limits import Timing
-from mendq.model.metrics import CLOUDWATCH_LAG, LONGEST_WINDOW, Measurement, Window
+from mendq.model.metrics import (
+    CLOUDWATCH_LAG,
+    LONGEST_WINDOW,
+    OLDEST_WINDOW_START_AGE,
+    Measurement,
+    Window,
+)
 from mendq.model.queue import arn_of_dlq, parse_queue_arn
+from mendq.model.redrives import Redrives
 from mendq.model.state import State
 from mendq.model.steps import find_redrive_destination
 
@@ -305,6 +318,37 @@ class FactsReader(Struct, frozen=True):
         )
         return replace(facts, move_task_running=are_messages_moving)
 
+    def with_redrives(self, facts: Facts) -> Facts:
+        """Return the facts with `redrives`, if messages may go round between the queue and its DLQ.
+
+        Nothing is read otherwise, and if Mendq itself sent messages back in the measured time.
+        The DLQ's deletes are read only if a job may send messages back.
+        """
+        dlq_arn = find_local_dlq_arn(facts)
+        measurement = facts.measurement
+        if (
+            dlq_arn is None
+            or measurement is None
+            or not facts.may_messages_go_round
+            or self._has_sent_messages_back(dlq_arn)
+        ):
+            return facts
+        move_tasks = self.ask(read_recent_redrives, dlq_arn, facts.queue_arn, measurement.since)
+        dlq_deletes: tuple[tuple[datetime, int], ...] = ()
+        if facts.may_job_send_messages_back:
+            dlq_deletes = self.ask(
+                read_deletes_by_minute, dlq_arn, measurement.since, measurement.until
+            )
+        return replace(facts, redrives=Redrives(move_tasks, dlq_deletes))
+
+    def _has_sent_messages_back(self, dlq_arn: str) -> bool:
+        """Return True if Mendq sends messages of the DLQ back, or did so in the last hours."""
+        return any(
+            find_redrive_destination(case.steps)
+            and (not case.is_final or self.now - case.at < OLDEST_WINDOW_START_AGE)
+            for case in self.list_newest_cases([dlq_arn])
+        )
+
     def with_open_cases(self, facts: Facts) -> Facts:
         """Return the facts with the symptoms of open cases on the queue or its sources.
 
@@ -406,5 +450,6 @@ _FACTS_ADDER_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.SOURCE_CASES: FactsReader.with_source_cases,
     Need.REDRIVE_SOURCES: FactsReader.with_redrive_sources,
     Need.MEASUREMENTS: FactsReader.with_measurements,
+    Need.REDRIVES: FactsReader.with_redrives,
     Need.DAYS_OF_TRAFFIC: FactsReader.with_days_of_traffic,
 }

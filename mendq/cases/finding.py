@@ -97,8 +97,9 @@ class Finding:
             those that nothing confirms. The finding waits for the symptoms of its sources only if
             each of these queues shows one. Otherwise anyone could create a queue that names the
             DLQ and fails, and so silence the finding about the messages of another source.
-        should_page: False if the symptom is recorded without a page. A finding with
-            `possible_source_arns` does not wait for it, because then nobody would be paged.
+        should_page: False if the symptom is recorded without a page and does not explain all
+            messages in the DLQ. A finding with `possible_source_arns` does not wait for it, because
+            then nobody would be paged about the other messages.
     """
 
     queue_arn: str

@@ -32,6 +32,7 @@ from mendq.catalogue.dlq.dlq_source_unconfirmed import DLQ_SOURCE_UNCONFIRMED
 from mendq.catalogue.dlq.dlq_type_mismatch import DLQ_TYPE_MISMATCH
 from mendq.catalogue.dlq.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
 from mendq.catalogue.dlq.redrive_cycle import REDRIVE_CYCLE
+from mendq.catalogue.dlq.redrive_loop import REDRIVE_LOOP
 from mendq.catalogue.fifo.dedup_id_missing import DEDUP_ID_MISSING
 from mendq.catalogue.fifo.dedup_interval_outlasted import DEDUP_INTERVAL_OUTLASTED
 from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
@@ -71,6 +72,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     QUEUE_MISSING,
     IN_FLIGHT_LIMIT,
     FUNCTION_TIMES_OUT,
+    REDRIVE_LOOP,
     FUNCTION_ERRORS,
     CONSUMER_FAILING,
     CONSUMER_STOPPED,

@@ -138,8 +138,8 @@ class DetectedFault:
         possible_source_arns: All queues that can have sent the messages of this DLQ. The finding
             waits for the sources' symptoms only if each of these queues shows one. Empty if the
             symptom of one source is enough.
-        should_page: False if the fault is recorded without a page. The page about messages that
-            arrive in a DLQ does not wait for such a fault.
+        should_page: False if the page about messages that arrive in the DLQ must not wait for this
+            fault: it is recorded without a page, and does not explain all of these messages.
     """
 
     because: str

@@ -21,6 +21,7 @@ from mendq.model.queue import (
     parse_redrive_policy,
     read_number_attribute,
 )
+from mendq.model.redrives import Redrives
 
 AWS_MANAGED_KEY_ALIAS = "alias/aws/sqs"
 
@@ -39,6 +40,16 @@ def is_key_of_another_account(facts: Facts, kms_key: str) -> bool:
     arn_parts = kms_key.split(":")
     return len(arn_parts) == 6 and arn_parts[4] != parse_queue_arn(facts.queue_arn).account
 
+
+# Messages go round if they came back from the DLQ at least this often, and at least this many of
+# them each time. Fewer rounds are redrives after a repair that did not help.
+ROUNDS_OF_LOOP = 3
+MESSAGES_OF_ROUND = 3
+# Messages that came back failed again if there were at least this share of the receives after which
+# SQS moves them to the DLQ. Counters are not exact, and messages may come back in the next round.
+LEAST_FAILED_SHARE_OF_RECEIVES = 0.5
+# A job sends back what it deletes from the DLQ if at least this share was sent as new messages.
+LEAST_RESENT_SHARE = 0.5
 
 # The most sources of a DLQ that Mendq redrives. Each source costs a call to CloudWatch.
 MOST_REDRIVE_SOURCES = 10
@@ -140,6 +151,9 @@ class Need(Enum):
     DAYS_OF_TRAFFIC = ("days_of_traffic",), (_METRICS_READ_ACTION,)
     ALARMS = ("alarmed_metrics",), (_ALARMS_READ_ACTION,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS_READ_ACTION,)
+    # The DLQ's redrives and deletes. They are read only if messages may go round
+    # (`Facts.may_messages_go_round`).
+    REDRIVES = ("redrives",), (_MOVE_TASKS_READ_ACTION, _METRICS_READ_ACTION)
     DLQ_SOURCES = (
         ("dlq_sources", "unconfirmed_sources", "unread_sources"),
         (_DLQ_SOURCES_READ_ACTION, *QUEUE_READ_ACTIONS),
@@ -444,6 +458,8 @@ class Facts(QueueFacts):
         days_of_traffic: When the queue was read in the last four days; None if that was not asked.
         move_task_running: True if SQS's own redrive (a message movement task) moves messages into
             this queue, or out of this queue or its DLQ, or may have done so in the measured time.
+        redrives: What is known about messages that left the DLQ; None if it was not read, or if
+            Mendq itself sent messages back in the measured time.
         dlq_sources: The confirmed queues that name this queue as their DLQ
             (`select_confirmed_sources` in `mendq/model/dlq.py`); None if they were not read.
         unconfirmed_sources: The ARNs of other queues that name this queue as their DLQ.
@@ -478,6 +494,7 @@ class Facts(QueueFacts):
     measurement: Measurement | None = None
     days_of_traffic: DaysOfTraffic | None = None
     move_task_running: bool = False
+    redrives: Redrives | None = None
     dlq_sources: tuple[QueueFacts, ...] | None = None
     unconfirmed_sources: tuple[str, ...] = ()
     unread_sources: tuple[str, ...] = ()
@@ -524,6 +541,35 @@ class Facts(QueueFacts):
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
         """
         return self.measurement is not None and self.measurement.sent > 0
+
+    @property
+    def may_messages_go_round(self) -> bool:
+        """True if so many receives failed that messages may come back from the DLQ and fail again.
+
+        The queue has a DLQ, and in the measured time at least ROUNDS_OF_LOOP times
+        MESSAGES_OF_ROUND messages can have been received `maxReceiveCount` times without a delete.
+        """
+        measurement = self.measurement
+        if measurement is None or not self.dlq_arn or self.max_receive_count is None:
+            return False
+        failed_receives = measurement.received - measurement.deleted
+        return failed_receives >= LEAST_FAILED_SHARE_OF_RECEIVES * self.max_receive_count * (
+            ROUNDS_OF_LOOP * MESSAGES_OF_ROUND
+        )
+
+    @property
+    def may_job_send_messages_back(self) -> bool:
+        """True if messages go round and a job may send them: it sends them as new messages.
+
+        SQS counts these sends. A message movement task causes no sends.
+        """
+        measurement = self.measurement
+        return (
+            measurement is not None
+            and self.may_messages_go_round
+            and measurement.sent_minus_deleted
+            >= LEAST_RESENT_SHARE * ROUNDS_OF_LOOP * MESSAGES_OF_ROUND
+        )
 
     @property
     def receives_only_dlq_messages(self) -> bool:

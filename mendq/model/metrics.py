@@ -249,6 +249,14 @@ class Gauges:
     quiet_oldest_age_seconds: int = 0
 
 
+class MinuteCounts(NamedTuple):
+    """The number of messages sent, of receives, and of deletes in one minute."""
+
+    sent: int = 0
+    received: int = 0
+    deleted: int = 0
+
+
 @dataclass(frozen=True)
 class RecentCounts:
     """Counts about the end of a window.
@@ -264,6 +272,8 @@ class RecentCounts:
             for which SQS reported an age, except its first minute.
         half_hours: The half hours of the window, oldest first; the first may be shorter. They begin
             with the window, or after the last half hour for which CloudWatch has no data.
+        minutes: The counts of each minute of the window, oldest first. A minute without a datapoint
+            counts as 0.
     """
 
     received: int = 0
@@ -272,6 +282,7 @@ class RecentCounts:
     before: Measurement | None = None
     fruitless_receives_by_minute: tuple[int, ...] = ()
     half_hours: tuple[Measurement, ...] = ()
+    minutes: tuple[MinuteCounts, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -802,6 +813,7 @@ def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> R
         received=_sum_points(points_by_series["received"], start_of_last_hour),
         deduplicated=_sum_points(points_by_series["deduplicated"], start_of_last_hour),
         half_hours=_measure_half_hours(points_by_series, window),
+        minutes=_list_minutes(points_by_series, window),
     )
     if standstill_start is None:
         return recent_counts
@@ -823,6 +835,19 @@ def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> R
         ),
         fruitless_receives_by_minute=tuple(fruitless_receives),
     )
+
+
+def _list_minutes(points_by_series: DatapointsBySeries, window: Window) -> tuple[MinuteCounts, ...]:
+    """Return the counts of each minute of the window, oldest first."""
+    count_by_minute_of_series = [
+        dict(points_by_series[series_name]) for series_name in MinuteCounts._fields
+    ]
+    minutes = list[MinuteCounts]()
+    for number in range((window.until - window.since) // DATAPOINT_PERIOD):
+        minute = window.since + number * DATAPOINT_PERIOD
+        counts = [int(counts.get(minute, 0)) for counts in count_by_minute_of_series]
+        minutes.append(MinuteCounts(*counts))
+    return tuple(minutes)
 
 
 def _find_start_of_standstill(age_points: Datapoints) -> datetime | None:

@@ -83,6 +83,15 @@ def list_consumers_command(queue_arn: str) -> str:
     return make_aws_command("lambda list-event-source-mappings", queue_arn, options)
 
 
+def list_move_task_starts_command(queue_arn: str) -> str:
+    """Return the `aws` command that lists who started message movement tasks in the region."""
+    options = (
+        "--lookup-attributes AttributeKey=EventName,AttributeValue=StartMessageMoveTask "
+        "--max-results 10"
+    )
+    return make_aws_command("cloudtrail lookup-events", queue_arn, options)
+
+
 def mendq_queue_command(command_template: str, queue_arn: str) -> str:
     """Return a `mendq` command in the queue's region. The queue's name fills `{queue}` in it."""
     queue = parse_queue_arn(queue_arn)

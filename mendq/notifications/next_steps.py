@@ -91,6 +91,7 @@ GUARANTEED_TRAITS_BY_SYMPTOM: Mapping[str, frozenset[QueueTrait]] = {
     "fifo_throttled": frozenset({QueueTrait.FIFO}),
     "function_errors": frozenset({QueueTrait.LAMBDA_MAPPING}),
     "function_times_out": frozenset({QueueTrait.LAMBDA_MAPPING}),
+    "redrive_loop": frozenset({QueueTrait.HAS_DLQ}),
 }
 # What is true of every queue for which a symptom's plan refuses with the code.
 GUARANTEED_TRAITS_BY_CODE: Mapping[tuple[str, str], frozenset[QueueTrait]] = {
@@ -376,6 +377,11 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         "Look at the messages that died, then at their consumer.",
         _SHOW_DLQ_MESSAGES_COMMAND,
         needs=frozenset({QueueTrait.IS_DLQ}),
+    ),
+    "redrive_loop": OperatorStep(
+        "Stop what sends the DLQ's messages back, then find out why they fail.",
+        _SHOW_DLQ_MESSAGES_COMMAND,
+        needs=frozenset({QueueTrait.HAS_DLQ}),
     ),
     "redrive_halted": OperatorStep(
         "Fix what halted it before more goes back.",

@@ -19,6 +19,7 @@ from mendq.aws.cloudwatch import (
     measure_queues,
     read_alarmed_metrics,
     read_days_of_traffic,
+    read_deletes_by_minute,
     read_queue_series,
 )
 from mendq.aws.consumers import (
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import (
         EventSourceMappingConfigurationTypeDef as EventSourceMapping,
     )
+
+
+# AWS bills the deletes of a DLQ as one metric.
+DLQ_DELETES_METRICS = 1
 
 
 class AnswerCache(Struct, frozen=True):
@@ -388,6 +393,12 @@ class ScanReader(FactsReader, frozen=True):
             includes_cached or not self.has_days_of_traffic(facts.queue_arn)
         ):
             metric_count += len(DAYS_OF_TRAFFIC_METRICS)
+        if (
+            Need.REDRIVES in needs
+            and facts.dlq_arn
+            and (includes_cached or self.must_read_dlq_deletes(facts))
+        ):
+            metric_count += DLQ_DELETES_METRICS
         if Need.REDRIVE_SOURCES in needs:
             # The deletes of each source. Unconfirmed ones count too, so this may be too many.
             source_count = len(self.ask(list_source_arns, facts.queue_arn))
@@ -397,6 +408,21 @@ class ScanReader(FactsReader, frozen=True):
     def has_days_of_traffic(self, queue_arn: str) -> bool:
         """Return True if the queue's traffic of the last four days was asked for in this scan."""
         return self.scan_answers.has_answer((read_days_of_traffic, queue_arn, self.now))
+
+    def must_read_dlq_deletes(self, facts: Facts) -> bool:
+        """Return True if `with_redrives` will ask for the deletes of the queue's DLQ."""
+        return (
+            find_local_dlq_arn(facts) is not None
+            and facts.may_job_send_messages_back
+            and not self.has_dlq_deletes(facts)
+        )
+
+    def has_dlq_deletes(self, facts: Facts) -> bool:
+        """Return True if the deletes of the queue's DLQ were asked for in this scan."""
+        measurement = facts.measurement
+        return measurement is not None and self.scan_answers.has_answer(
+            (read_deletes_by_minute, facts.dlq_arn, measurement.since, measurement.until)
+        )
 
     def count_metrics_that_heal_reads(self, queue_arn: str, needs: Collection[Need]) -> int:
         """Return how many metrics heal will read about the queue."""
@@ -429,7 +455,12 @@ _LAMBDA_READ_FUNCTIONS = (
     read_reserved_concurrency,
     _read_mappings_by_source,
 )
-_CLOUDWATCH_READ_FUNCTIONS = (list_metric_kinds, read_alarmed_metrics, read_days_of_traffic)
+_CLOUDWATCH_READ_FUNCTIONS = (
+    list_metric_kinds,
+    read_alarmed_metrics,
+    read_days_of_traffic,
+    read_deletes_by_minute,
+)
 
 
 def make_scan_reader(

@@ -71,6 +71,10 @@ Rules:
    only, so other findings need no second run. If the allowance refuses the two metrics, the
    symptom is not judged, and the queue is recorded with that reason.
 
+10. The deletes of a DLQ, one metric more, are read only if the counts of its source can be those of
+   messages that go round (`Facts.may_job_send_messages_back`). If the allowance refuses the metric,
+   the symptom is not judged, as in rule 9.
+
 This module stores nothing, sends no notifications, and does not choose which findings matter. So
 `mendq scan --dry-run` can use the same function.
 """
@@ -111,7 +115,7 @@ from mendq.model.traffic import (
     select_queues_for_sums,
 )
 from mendq.notifications.queue_lines import describe_configuration
-from mendq.scan.reader import THREAD_COUNT, ScanReader
+from mendq.scan.reader import DLQ_DELETES_METRICS, THREAD_COUNT, ScanReader
 
 QUEUES_PER_BLOCK = 200
 # If CloudWatch fails this often in a row for single queues, it is not asked for the next ones of
@@ -683,7 +687,7 @@ def _measure_batch(
 ) -> ScanResult:
     """Measure some suspects together, and check them for their symptoms.
 
-    The result counts only the metrics of `Need.DAYS_OF_TRAFFIC`, which are read after a finding.
+    The result counts only the metrics that are read for single suspects (`_count_later_metrics`).
     """
     measurement_by_arn, error_by_arn = _read_each(
         {suspect.queue_arn: suspect.window for suspect in suspect_batch}, reader.measure
@@ -714,8 +718,7 @@ def _measure_batch(
                 error_by_arn[suspect.queue_arn] = error
     return ScanResult(
         measured=len(measurement_by_arn),
-        metrics=len(DAYS_OF_TRAFFIC_METRICS)
-        * sum(reader.has_days_of_traffic(suspect.queue_arn) for suspect in suspect_batch),
+        metrics=_count_later_metrics(suspect_batch, measurement_by_arn, reader),
         findings=tuple(findings),
         error_by_target=error_by_arn,
         configuration_by_arn={
@@ -725,6 +728,25 @@ def _measure_batch(
         },
         levels_by_arn=_summarize_queue_levels(suspect_batch, measurement_by_arn),
     )
+
+
+def _count_later_metrics(
+    suspect_batch: Sequence[_Suspect],
+    measurement_by_arn: Mapping[str, Measurement | None],
+    reader: ScanReader,
+) -> int:
+    """Return how many metrics were read for single suspects after they were measured.
+
+    These are the traffic of four days, and the deletes of DLQs.
+    """
+    metric_count = 0
+    for suspect in suspect_batch:
+        measurement = measurement_by_arn.get(suspect.queue_arn)
+        if reader.has_days_of_traffic(suspect.queue_arn):
+            metric_count += len(DAYS_OF_TRAFFIC_METRICS)
+        if reader.has_dlq_deletes(replace(suspect.facts, measurement=measurement)):
+            metric_count += DLQ_DELETES_METRICS
+    return metric_count
 
 
 def _summarize_queue_levels(
@@ -754,6 +776,8 @@ def _detect_symptom(
     """Return a list with the finding of a symptom on a queue; empty if there is none (rule 9)."""
     detection = _get_detection(symptom)
     needs = detection.needs - NEEDS_READ_FOR_SUSPECTS - NEEDS_OF_PLANS
+    if Need.REDRIVES in needs:
+        _require_dlq_deletes(facts, reader, may_measure)
     facts = reader.with_needed_facts(facts, needs - {*NEEDS_THAT_EXPLAIN})
     fault = detection.detect(facts)
     for need in NEEDS_THAT_EXPLAIN:
@@ -785,6 +809,17 @@ def _require_days_of_traffic(
         return
     raise FactsUnavailable(
         f"the traffic of four days of {queue_arn}: the metrics that may be read are spent"
+    )
+
+
+def _require_dlq_deletes(
+    facts: Facts, reader: ScanReader, may_measure: Callable[[int], bool]
+) -> None:
+    """Raise FactsUnavailable if the allowance refuses the deletes of the DLQ (rule 10)."""
+    if not reader.must_read_dlq_deletes(facts) or may_measure(DLQ_DELETES_METRICS):
+        return
+    raise FactsUnavailable(
+        f"the deletes of {facts.dlq_arn}: the metrics that may be read are spent"
     )
 
 

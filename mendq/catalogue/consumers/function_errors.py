@@ -47,7 +47,7 @@ from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.notifications.commands import function_log_command, list_consumers_command
 
-_EXPLAINING_SYMPTOMS = frozenset({"function_times_out"})
+_EXPLAINING_SYMPTOMS = frozenset({"function_times_out", "redrive_loop"})
 
 
 def detect(facts: Facts) -> DetectedFault | None:

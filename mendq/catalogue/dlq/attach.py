@@ -79,6 +79,7 @@ EXPLAINING_SYMPTOMS = frozenset(
         "function_errors",
         "function_times_out",
         "in_flight_limit",
+        "redrive_loop",
     }
 )
 

@@ -39,6 +39,7 @@ CAUSE_SYMPTOMS = frozenset(
         "consumer_throttled",
         "function_errors",
         "function_times_out",
+        "redrive_loop",
         "access_denied",
         "kms_denied",
         "kms_key_unusable",
