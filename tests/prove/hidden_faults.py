@@ -137,7 +137,7 @@ def redrive_dead_messages(every_seconds: float) -> Callable[[SceneRun], None]:
         bad_messages(20)(played)
 
         def redrive() -> None:
-            played.dlq.moves_started_at.append(played.world.now)
+            played.dlq.note_move()
             for message in list(played.dlq.present):
                 played.dlq.lose(message)
                 back = SimulatedMessage(played.world.now, message.order, is_poison=True)
@@ -155,12 +155,48 @@ def redrive_once(hour: float) -> Callable[[SceneRun], None]:
         fails_between(hour - 1.5, hour - 0.5)(played)
 
         def redrive() -> None:
-            played.dlq.moves_started_at.append(played.world.now)
+            played.dlq.note_move()
             for message in list(played.dlq.present):
                 played.dlq.lose(message)
                 played.queue.arrive(SimulatedMessage(played.world.now, message.order))
 
         played.world.at(hour * HOUR, redrive)
+
+    return then
+
+
+def redrive_after_each_repair(*hours: float) -> Callable[[SceneRun], None]:
+    """Three times all messages of ten minutes fail; after each repair a person moves them back."""
+
+    def then(played: SceneRun) -> None:
+        world = played.world
+        played.consumer.outcome = lambda _: (
+            FAILS if any(0 < hour - world.now / HOUR < 1 / 6 for hour in hours) else DONE
+        )
+
+        def redrive() -> None:
+            played.dlq.note_move()
+            for message in list(played.dlq.present):
+                played.dlq.lose(message)
+                played.queue.arrive(SimulatedMessage(world.now, message.order))
+
+        for hour in hours:
+            world.at((hour + 0.1) * HOUR, redrive)
+
+    return then
+
+
+def archive_dead_messages(every_seconds: float) -> Callable[[SceneRun], None]:
+    """A few messages fail all the time. A job stores what is in the DLQ elsewhere."""
+
+    def then(played: SceneRun) -> None:
+        def archive() -> None:
+            while taken := played.dlq.receive(10):
+                for message, handle in taken:
+                    played.dlq.delete(message, handle)
+
+        played.consumer.outcome = lambda message: FAILS if message.order % 12 == 0 else DONE
+        played.world.every(every_seconds, archive, every_seconds)
 
     return then
 
@@ -529,6 +565,16 @@ TWINS: dict[str, LookAlike] = {
     ),
     "redriven once after the repair": _Scene(
         0.03, dies_after=2, timeout=10, hours=9, then=redrive_once(4)
+    ),
+    "redriven after each of three repairs": _Scene(
+        0.05,
+        also=(ARRIVING, FAILING),
+        dies_after=2,
+        timeout=10,
+        then=redrive_after_each_repair(4, 5.5, 7),
+    ),
+    "job archives dead messages": _Scene(
+        0.05, also=(ARRIVING,), dies_after=3, timeout=30, then=archive_dead_messages(20 * MINUTE)
     ),
     "heartbeat outlasts the work": _Scene(
         0.03,

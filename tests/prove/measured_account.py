@@ -91,10 +91,18 @@ class MeasuredAccount:
         """Return the running move task and those that have ended, the newest first."""
         queue = self.queues[asked["SourceArn"].rpartition(":")[2]]
         started = int(NOW.timestamp() - HOUR) * 1000
-        results = [{"Status": "RUNNING", "StartedTimestamp": started}] * queue.moving
-        for started_at in reversed(queue.moves_started_at):
+        results: list[dict[str, Any]] = [
+            {"Status": "RUNNING", "StartedTimestamp": started}
+        ] * queue.moving
+        for started_at, messages in reversed(queue.moves):
             started = int(queue.world.moment(started_at).timestamp()) * 1000
-            results.append({"Status": "COMPLETED", "StartedTimestamp": started})
+            results.append(
+                {
+                    "Status": "COMPLETED",
+                    "StartedTimestamp": started,
+                    "ApproximateNumberOfMessagesMoved": messages,
+                }
+            )
         return {"Results": results[: asked["MaxResults"]]}
 
     def _mappings(self, asked: Asked) -> dict[str, Any]:

@@ -116,7 +116,8 @@ class SimulatedMessage:
 class SimulatedQueue:
     """`receives` are maxReceiveCount; `moving` says that a message movement task runs.
 
-    `moves_started_at` are the starts of message movement tasks that have ended since.
+    `moves` are the message movement tasks that have ended since: the start, and how many messages
+    were moved.
     """
 
     world: SimulatedWorld
@@ -129,7 +130,7 @@ class SimulatedQueue:
     wait_seconds: int = 20
     tags: Mapping[str, str] = field(default_factory=dict)
     moving: bool = False
-    moves_started_at: list[float] = field(default_factory=list)
+    moves: list[tuple[float, int]] = field(default_factory=list)
     is_fair: bool = False
     readers: list[Consumer] = field(default_factory=list)
 
@@ -185,6 +186,10 @@ class SimulatedQueue:
         heappush(heap, (first, message.order, message))
         for reader in self.readers:
             reader.pull()
+
+    def note_move(self) -> None:
+        """A message movement task takes everything that is here now."""
+        self.moves.append((self.world.now, len(self.present)))
 
     def lose(self, message: SimulatedMessage) -> None:
         """It is deleted, expires, is purged or moved away."""
