@@ -1,8 +1,7 @@
 """Decode a template: a CloudFormation template in YAML or JSON, or a Terraform plan in JSON.
 
-cfn-lint's loader decodes CloudFormation templates. A template may come from anyone, so its size,
-nesting depth, nodes and keys are limited. They are counted before a CloudFormation template is
-decoded. YAML aliases are refused, as in CloudFormation.
+A template may come from anyone, so its size, nesting depth and nodes are limited. They are counted
+before a CloudFormation template is decoded. YAML aliases are refused, as in CloudFormation.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
 """
 
@@ -10,25 +9,27 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 import yaml
-from cfnlint.decode.cfn_yaml import CfnFullLoader, CfnParseError, NodeConstructor, multi_constructor
 
 from mendq.lint.template import (
     BYTES_PER_WORK_STEP,
     MAXIMUM_NESTED_LEVELS,
     MOST_TEMPLATE_BYTES,
+    SAM_TRANSFORM,
     NotATemplate,
     Template,
     WorkBudget,
+    to_list,
 )
 from mendq.lint.terraform import is_terraform_plan, read_terraform_plan
+from mendq.lint.yaml_nodes import load_yaml
 
-# Steps of work (see `WorkBudget`) for a node, and comparisons of two keys for one step.
+# Steps of work (see `WorkBudget`) for a node.
 STEPS_PER_NODE = 16
-KEY_COMPARISONS_PER_STEP = 32
 
 # Escapes that JSON has and YAML has not: a slash, and a character as two surrogates.
 _JSON_ESCAPE_REGEX = re.compile(
@@ -38,27 +39,6 @@ _YAML_TAG_PREFIX = "tag:yaml.org,2002:"
 _ALLOWED_TAG_REGEX = re.compile(
     rf"{_YAML_TAG_PREFIX}(str|int|bool|float|null|seq|map)|![A-Z][A-Za-z0-9:]{{0,63}}"
 )
-
-
-class _TextScalarLoader(CfnFullLoader):  # type: ignore[misc]
-    """cfn-lint's YAML loader, changed so that it decodes numbers, booleans and times as texts.
-
-    For example, an account ID keeps the zero at its beginning.
-    """
-
-    def construct_boolean(self, node: Any) -> Any:
-        """Return the text `true` or `false` for a YAML boolean, also for one such as `yes`."""
-        boolean_text = self.construct_yaml_str(node)
-        is_true = self.bool_values.get(boolean_text.lower())
-        return boolean_text if is_true is None else str(is_true).lower()
-
-
-_TextScalarLoader.add_multi_constructor("!", multi_constructor)
-_TextScalarLoader.add_constructor(f"{_YAML_TAG_PREFIX}bool", _TextScalarLoader.construct_boolean)
-for _scalar_type in ("int", "float", "timestamp"):
-    _TextScalarLoader.add_constructor(
-        f"{_YAML_TAG_PREFIX}{_scalar_type}", NodeConstructor.construct_yaml_str
-    )
 
 
 class YamlTemplate(Template):
@@ -101,13 +81,11 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
     try:
         template_text = content.decode("utf-8-sig")
         try:
-            return YamlTemplate(_decode_text(template_text, budget), budget)
+            root = _decode_text(template_text, budget)
         except yaml.YAMLError:
             if not template_text.lstrip().startswith("{"):
                 raise
-        return YamlTemplate(
-            _decode_text(_JSON_ESCAPE_REGEX.sub(_to_yaml_escape, template_text), budget), budget
-        )
+            root = _decode_text(_JSON_ESCAPE_REGEX.sub(_to_yaml_escape, template_text), budget)
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
@@ -120,6 +98,16 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
         raise NotATemplate(
             f"{line_number_prefix}no YAML: {_shorten_to_line(parsing_problem)}"
         ) from error
+    return _expand_template(YamlTemplate(root, budget))
+
+
+def _expand_template(template: YamlTemplate) -> YamlTemplate:
+    """Return the template with its SAM resources expanded. Unchanged if it is no SAM template."""
+    if SAM_TRANSFORM not in to_list(template.root.get("Transform")):
+        return template
+    from mendq.lint.sam import expand_sam_resources  # noqa: PLC0415 - takes a third of a second
+
+    return replace(template, expansion=expand_sam_resources(template.root, template.budget))
 
 
 def _to_yaml_escape(escape_match: re.Match[str]) -> str:
@@ -139,13 +127,7 @@ def _decode_text(template_text: str, budget: WorkBudget) -> Any:
     deep, or has something that a template must not have.
     """
     _check_limits(template_text, budget)
-    try:
-        decoded_root = _TextScalarLoader(template_text, None).get_single_data()
-    except CfnParseError as error:
-        first_mistake = error.matches[0]
-        raise NotATemplate(
-            f"line {first_mistake.linenumber}: {_shorten_to_line(first_mistake.message)}"
-        ) from error
+    decoded_root = load_yaml(template_text)
     if decoded_root is None:
         raise NotATemplate("it is empty")
     return decoded_root
@@ -157,25 +139,20 @@ def _check_limits(template_text: str, budget: WorkBudget) -> None:
     The nodes are counted while YAML is parsed, before any Python object is made from them. Raises
     YAMLError if the text is not YAML.
     """
-    # Number of nodes in each open collection, the innermost last.
-    node_counts_of_open_collections = [0]
+    open_collections = 0
     for yaml_event in yaml.parse(template_text, Loader=yaml.CSafeLoader):
         _refuse_tag_or_alias(yaml_event)
         if isinstance(yaml_event, yaml.NodeEvent):
             budget.use_steps(STEPS_PER_NODE)
-            node_counts_of_open_collections[-1] += 1
         if isinstance(yaml_event, yaml.CollectionStartEvent):
-            node_counts_of_open_collections.append(0)
-            if len(node_counts_of_open_collections) > MAXIMUM_NESTED_LEVELS + 1:
+            open_collections += 1
+            if open_collections > MAXIMUM_NESTED_LEVELS:
                 line_number = yaml_event.start_mark.line + 1
                 raise NotATemplate(
                     f"line {line_number}: nested more than {MAXIMUM_NESTED_LEVELS} deep"
                 )
         elif isinstance(yaml_event, yaml.CollectionEndEvent):
-            node_count = node_counts_of_open_collections.pop()
-            if isinstance(yaml_event, yaml.MappingEndEvent):
-                # cfn-lint compares each key with every earlier key of the mapping.
-                budget.use_steps((node_count // 2) ** 2 // KEY_COMPARISONS_PER_STEP)
+            open_collections -= 1
 
 
 def _refuse_tag_or_alias(yaml_event: Any) -> None:

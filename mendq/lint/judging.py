@@ -24,7 +24,7 @@ from mendq.lint.queues import (
     DeclaredQueues,
 )
 from mendq.lint.remedies import find_remedy
-from mendq.lint.template import Template, TemplatePlace, TemplateResource, to_list
+from mendq.lint.template import SAM_TRANSFORM, Template, TemplatePlace, TemplateResource, to_list
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
 from mendq.model.facts import Need
 from mendq.model.limits import Limits
@@ -339,13 +339,13 @@ def _check_timeout(
     finding = _make_finding(
         declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], fault_text
     )
-    return replace(
-        finding,
-        remedy=_make_timeout_remedy(
-            declared_queues, timeout_seconds, goal_timeout_seconds, timeout_ceiling_seconds
-        ),
-        severity=LintSeverity.ERROR if unmet_timeout_needs else LintSeverity.WARNING,
+    severity = LintSeverity.ERROR if unmet_timeout_needs else LintSeverity.WARNING
+    if declared_queues.template.is_generated(queue.resource.logical_id):
+        return replace(finding, severity=severity)
+    timeout_remedy = _make_timeout_remedy(
+        declared_queues, timeout_seconds, goal_timeout_seconds, timeout_ceiling_seconds
     )
+    return replace(finding, remedy=timeout_remedy, severity=severity)
 
 
 def _make_timeout_remedy(
@@ -386,12 +386,17 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
     """
     template = declared_queues.template
     for transform in to_list(template.root.get("Transform")):
+        if transform == SAM_TRANSFORM and template.expansion:
+            continue
         macro_name = transform if isinstance(transform, str) else "a macro"
         place = template.find_place("Transform")
         yield UncheckedPlace(*place, f"what {macro_name} makes of the template is not known here")
     checked_symptom_names = {symptom.name for symptom in CHECKED_SYMPTOMS}
     for resource in template.resources.values():
         yield from _explain_unchecked_resource(resource, declared_queues)
+        if template.is_generated(resource.logical_id):
+            # It has the metadata of the resource from which it was generated.
+            continue
         for unknown_symptom_name in sorted(resource.ignored_symptoms - checked_symptom_names):
             place = declared_queues.find_resource_place(resource, "Metadata", "mendq", "ignore")
             yield UncheckedPlace(*place, f"{unknown_symptom_name} is no symptom that is looked for")
@@ -402,17 +407,22 @@ def _explain_unchecked_resource(
 ) -> Iterator[UncheckedPlace]:
     """Yield the place of a resource, with the reason, if lint cannot check the resource.
 
-    Lint cannot check an `Fn::` function in place of resources, a nested stack, or a queue or event
-    source mapping whose values are not known. For any other resource, nothing is yielded.
+    Lint cannot check an `Fn::` function in place of resources, a nested stack, a SAM resource that
+    cannot be expanded, or a queue or event source mapping whose values are not known. For any other
+    resource, nothing is yielded.
     """
     is_function = resource.logical_id.startswith("Fn::")
     is_nested_stack = resource.type == "AWS::CloudFormation::Stack"
+    place = declared_queues.find_resource_place(resource)
+    expansion = declared_queues.template.expansion
+    if expansion and resource.logical_id in expansion.reason_by_unexpanded_id:
+        yield UncheckedPlace(*place, expansion.reason_by_unexpanded_id[resource.logical_id])
+        return
     error = None
     if resource.type in (EVENT_SOURCE_MAPPING_TYPE, QUEUE_TYPE):
         error = declared_queues.unknown_value_by_logical_id.get(resource.logical_id)
     if not is_function and not is_nested_stack and error is None:
         return
-    place = declared_queues.find_resource_place(resource)
     if is_function:
         yield UncheckedPlace(*place, "it is written out when deployed")
     elif is_nested_stack:

@@ -169,9 +169,16 @@ def make_patch(template_argument: str, wanted_values: WantedValues) -> PatchResu
 def _explain_no_lines(match: _QueueMatch, template_argument: str) -> str:
     """Return why the lines of the matched template cannot be changed. Empty if they can.
 
-    A plan has no lines, and the files in a cdk.out folder are written by `cdk synth`.
+    A plan has no lines, the files in a cdk.out folder are written by `cdk synth`, and SAM generates
+    some queues that no file declares.
     """
     template = match.declared_queues.template
+    if template.is_generated(match.logical_id):
+        place = template.find_place("Resources", match.logical_id)
+        return (
+            f"SAM makes this queue, with SQS's defaults, from {place.path}: declare a queue of "
+            "your own with this setting, and name it there"
+        )
     if Path(template_argument).is_dir():
         construct_or_id = template.resources[match.logical_id].construct or match.logical_id
         return f"cdk synth writes this file: set it in the app, at the construct {construct_or_id}"
@@ -297,7 +304,10 @@ def _set_attribute(
         policy_queue_references = to_list(
             policy_resource and policy_resource.properties.get("Queues")
         )
-        if len(policy_queue_references) != 1:
+        policy_id = policy_resource.logical_id if policy_resource else ""
+        if len(policy_queue_references) != 1 or match.declared_queues.template.is_generated(
+            policy_id
+        ):
             return replace(change, note=_NO_OWN_POLICY_NOTE), current_text
     if not current_text:
         return change, current_text

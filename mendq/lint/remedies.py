@@ -34,6 +34,14 @@ from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, LONGEST_RETENTION_SECON
 from mendq.notifications.text import to_terminal_text
 
 TemplateLines = tuple[str, ...]
+_GENERATED_QUEUE_COMMENT = (
+    "# SAM makes this queue, with SQS's defaults: declare a queue of your own with the settings "
+    "that it needs, and name it here"
+)
+_GENERATED_POLICY_COMMENT = (
+    "# SAM writes this queue's policy, and SQS keeps one: to add a statement, declare the "
+    "subscription and the policy yourself"
+)
 Remedy = Callable[[DeclaredQueue, DeclaredQueues], TemplateLines]
 
 
@@ -45,6 +53,8 @@ def find_remedy(
     A line may be a comment that says what a person must do. Empty if no line of the template fixes
     the symptom, or if the lines depend on a value that is not known.
     """
+    if declared_queues.template.is_generated(queue.resource.logical_id):
+        return (_GENERATED_QUEUE_COMMENT,)
     try:
         if make_lines := _REMEDY_BY_SYMPTOM.get(symptom.name):
             return make_lines(queue, declared_queues)
@@ -99,6 +109,8 @@ def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues
         "Resource": {"Fn::GetAtt": [queue_logical_id, "Arn"]},
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
+    if queue.policy is not None and declared_queues.template.is_generated(queue.policy.logical_id):
+        return (_GENERATED_POLICY_COMMENT,)
     if queue.policy is not None:
         comment = f"# add to the Statement of {to_terminal_text(queue.policy.logical_id)}"
         return comment, *declared_queues.template.render_declaration("", deny_statement)

@@ -82,8 +82,10 @@ def _check_template(cfn_template: Any) -> tuple[_RuleMessage, ...]:
 def _list_messages(template_bytes: bytes) -> Iterator[_RuleMessage]:
     """Check a template, and yield the messages of all rules about it."""
     try:
+        template = read_template(template_bytes)
         # A message is one line. `Template` renders a remedy as one line of YAML.
-        lint_result = lint(Template(read_template(template_bytes).root), "", DeployTarget())
+        one_line_template = Template(template.root, expansion=template.expansion)
+        lint_result = lint(one_line_template, "", DeployTarget())
     except NotATemplate as error:
         yield _RuleMessage(UNCHECKED_TEMPLATE_RULE_ID, "Resources", f"not judged at all: {error}")
         return

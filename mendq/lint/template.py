@@ -7,7 +7,7 @@ line numbers only if the decoder marks its nodes with lines.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 MOST_TEMPLATE_BYTES = 4 * 1024 * 1024
 MAXIMUM_NESTED_LEVELS = 80
+# Name of the transform that expands SAM resources.
+SAM_TRANSFORM = "AWS::Serverless-2016-10-31"
 MOST_RESOURCES = 2_000
 # Limit of work for one template. A step takes about a microsecond of one core; each character of a
 # value that is resolved is one step.
@@ -86,6 +88,17 @@ class TemplateResource:
 
 
 @dataclass(frozen=True)
+class Expansion:
+    """A template in which a transform has replaced resources by those that it generates."""
+
+    root: dict[str, Any]
+    # For each generated resource, the keys that lead to its declaration in the file.
+    source_keys_by_logical_id: Mapping[str, tuple[str, ...]]
+    # Why a resource of the transform is not expanded, by logical ID.
+    reason_by_unexpanded_id: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Template:
     """A decoded template.
 
@@ -97,6 +110,8 @@ class Template:
     budget: WorkBudget = field(default_factory=WorkBudget)
     # Account and region of the deployment, if the template itself contains them.
     deploy_target: Mapping[str, str] = field(default_factory=dict)
+    # The template after its SAM transform. None if it has none.
+    expansion: Expansion | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         resources = self.root.get("Resources") if isinstance(self.root, dict) else None
@@ -117,7 +132,8 @@ class Template:
 
     def get_section(self, name: str) -> Mapping[str, Any]:
         """Return a top-level mapping such as `Parameters`. Empty if there is none."""
-        return get_mapping(self.root, name) or {}
+        root = self.expansion.root if self.expansion else self.root
+        return get_mapping(root, name) or {}
 
     def list_resources(self, *resource_types: str) -> Iterator[TemplateResource]:
         """Yield the resources of these types."""
@@ -141,8 +157,37 @@ class Template:
     def find_place(self, *keys: str | int) -> TemplatePlace:
         """Return the place at the path `keys`, which begins at the top of the template.
 
-        If a key is missing, the line is that of the last key that exists.
+        If a key is missing, the line is that of the last key that exists. For a resource that a
+        transform generated, return the place of the declaration from which it was generated.
         """
+        if self.expansion and len(keys) > 1:
+            declaration_keys = self.expansion.source_keys_by_logical_id.get(str(keys[1]))
+            if declaration_keys:
+                return self._find_source_place(declaration_keys, keys[2:])
+        return self._find_own_place(keys)
+
+    def is_generated(self, logical_id: str) -> bool:
+        """Return True if a transform generates the resource, so that the file does not name it."""
+        return self.expansion is not None and (
+            logical_id in self.expansion.source_keys_by_logical_id
+        )
+
+    def _find_source_place(
+        self, declaration_keys: Sequence[str], keys_in_resource: Sequence[str | int]
+    ) -> TemplatePlace:
+        """Return the place of the declaration from which a resource was generated.
+
+        Its path has `keys_in_resource` if the declaration has a value there too.
+        """
+        keys: tuple[str | int, ...] = tuple(declaration_keys)
+        node: Any = self.root
+        for key in keys:
+            node = node[key]
+        for key in keys_in_resource:
+            node = node.get(key) if isinstance(node, dict) else None
+        return self._find_own_place(keys if node is None else (*keys, *keys_in_resource))
+
+    def _find_own_place(self, keys: Sequence[str | int]) -> TemplatePlace:
         node = self.root
         line_number = _find_line_number(self.root)
         for key in keys:

@@ -35,6 +35,8 @@ _FUNCTION_NAME_REGEX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ARN_REGEX = re.compile(
     r"arn:[a-z-]+:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:[A-Za-z0-9_:/-]*[A-Za-z0-9_/-](?:\.fifo)?"
 )
+# Made-up name of a resource that is no queue.
+_STAND_IN_NAME_REGEX = re.compile(r"\bresource-[0-9]{1,4}\b")
 _UNKNOWN_REASON_BY_FUNCTION = {
     "Fn::ImportValue": "imported from another stack",
     "Fn::If": "a condition decides it",
@@ -356,6 +358,7 @@ class ResourceResolver(ValueResolver):
             return self._logical_id_by_value.get(arn_match.group(), arn_match.group())
 
         sentence_with_ids = _ARN_REGEX.sub(replace_arn, sentence)
+        sentence_with_ids = _STAND_IN_NAME_REGEX.sub(replace_arn, sentence_with_ids)
         return sentence_with_ids.replace(
             f":{_UNKNOWN_REGION}:{_UNKNOWN_ACCOUNT}:", ":${AWS::Region}:${AWS::AccountId}:"
         )

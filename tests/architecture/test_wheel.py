@@ -38,6 +38,7 @@ OPTIONAL_PACKAGES = (
     "pandas",
     "pyarrow",
     "pyspark",
+    "samtranslator",
     "vl_convert",
 )
 RUN_COMMANDS_SCRIPT = """

@@ -45,7 +45,6 @@ def _resolve(value: Any) -> Any:
         ('{"\\/": ' + "[" * 5000 + "]" * 5000 + "}", "nested more than"),
         ("[" + "a," * 600000 + "a]", "steps"),
         ('["\\/"' + ",[]" * 600000 + "]", "steps"),
-        ("".join(f"k{n}: 1\n" for n in range(40000)), "steps"),
     ],
 )
 def test_malformed_or_oversized_template_text_is_refused_with_one_short_line(

@@ -60,7 +60,7 @@ def lint(
     """
     _refuse_unknown_symptoms(ignore or ())
     with _explain_missing_package(templates):
-        from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
+        from mendq.lint import view  # noqa: PLC0415 - of the extra `lint`
 
         results: list[LintResult] = []
         for template in templates:
@@ -116,7 +116,7 @@ def _lint_argument(template_argument: str, ignored_symptoms: Collection[str]) ->
     into memory. Findings of `ignored_symptoms` are left out. Raises CommandError if a template
     cannot be read.
     """
-    from mendq.lint import files  # noqa: PLC0415 - cfn-lint takes seconds
+    from mendq.lint import files  # noqa: PLC0415 - of the extra `lint`
     from mendq.lint.decode import read_template  # noqa: PLC0415 - the same
     from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 

@@ -183,7 +183,7 @@ def _patch_template(
     or if a package that reads templates is not installed.
     """
     try:
-        from mendq.lint import patch as lint_patch  # noqa: PLC0415 - cfn-lint takes seconds
+        from mendq.lint import patch as lint_patch  # noqa: PLC0415 - of the extra `lint`
 
         module_name = "hcl" if template.endswith(".tf") else "patch"
         make_patch: Callable[..., PatchResult] = import_module(
