@@ -108,7 +108,8 @@ class Emulator:
         messages.install()
         queues.install()
         self._queue_counter.install()
-        MoveTasks(self._queue_counter.count_move).install()
+        self._move_tasks = MoveTasks(self._queue_counter.count_move)
+        self._move_tasks.install()
         self._error_switch.install()  # after all other hooks on SQS
         cloudwatch.install(self._queue_counter)
         events.install()
@@ -145,11 +146,11 @@ class Emulator:
     def put_back(self, body: object) -> Mapping[str, Any]:
         """Move a queue's past back in time, and return the response of the page `earlier`.
 
-        The times of the queue's metrics, messages, creation, last change and events in CloudTrail's
-        event history become `minutes` minutes earlier. If it is a DLQ, sources that were created
-        later than that get its creation time. With `"of": "last_change"`, only the last change and
-        the events since then are moved, and the last change must stay after the creation. Records
-        that are already in a trail's bucket keep their times.
+        The times of the queue's metrics, messages, creation, last change, move tasks and events in
+        CloudTrail's event history become `minutes` minutes earlier. If it is a DLQ, sources that
+        were created later than that get its creation time. With `"of": "last_change"`, only the
+        last change and the events since then are moved, and the last change must stay after the
+        creation. Records that are already in a trail's bucket keep their times.
 
         Args:
             body: The request, {"queue_arn": .., "minutes": ..}; see `MakeOlderRequest`.
@@ -177,6 +178,7 @@ class Emulator:
                     raise SwitchRefused('minutes: put the whole queue back first, without "of"')
             else:
                 self._queue_counter.put_back(queue, seconds)
+                self._move_tasks.put_back(request.queue_arn, seconds)
                 created_seconds = int(attributes[CREATED_ATTRIBUTE]) - seconds
                 attributes[CREATED_ATTRIBUTE] = str(created_seconds)
                 # A DLQ's messages failed in its sources, so these are as old as the DLQ.

@@ -122,6 +122,11 @@ class MoveTasks:
         sqs._HANDLERS["ListMessageMoveTasks"] = self._list
         sqs._HANDLERS["CancelMessageMoveTask"] = self._cancel
 
+    def put_back(self, source_arn: str, seconds: int) -> None:
+        """Make the starts of a DLQ's tasks so many seconds earlier."""
+        for task in self._tasks_by_source.get(source_arn, []):
+            task.started_milliseconds -= 1000 * seconds
+
     def _start(self, parameters: Parameters, _url: str) -> dict[str, Any]:
         """Begin a task, and return the answer to StartMessageMoveTask."""
         source_arn = str(parameters.get("SourceArn") or "")
