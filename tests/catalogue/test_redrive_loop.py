@@ -207,6 +207,15 @@ def test_function_that_fails_at_everything_is_not_called_a_loop_of_move_tasks() 
     assert find(facts) is None
 
 
+def test_moved_messages_are_not_new_ones_even_if_sqs_counts_them_as_sent() -> None:
+    """AWS does not say if it does. They would look like messages that nobody finishes."""
+    facts = make_queue((600, 600, 600), (200, 200, 200), moved=200, dlq_messages=200)
+    fault = find(facts)
+    assert fault
+    assert "360 other messages arrived" in fault.because
+    assert type(answer(facts)) is Refuse
+
+
 @pytest.mark.parametrize("name", ["consumer_failing", "function_errors", "dlq_messages_arriving"])
 def test_consequence_of_a_loop_gives_way_to_it(name: str) -> None:
     assert "redrive_loop" in SYMPTOM_BY_NAME[name].gives_way_to

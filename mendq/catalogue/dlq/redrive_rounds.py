@@ -111,18 +111,28 @@ def find_redrive_loop(facts: Facts) -> RedriveLoop | None:
     redrives = facts.redrives
     if measurement is None or redrives is None or not facts.may_messages_go_round:
         return None
-    move_rounds = _select_failed_rounds(
-        facts, measurement, _list_move_rounds(redrives, measurement)
-    )
-    if loop := _make_loop(facts, move_rounds, measurement.sent, is_by_move_tasks=True):
+    move_rounds = _list_move_rounds(redrives, measurement)
+    failed_move_rounds = _select_failed_rounds(facts, measurement, move_rounds)
+    new_messages = _count_new_messages(measurement, move_rounds)
+    if loop := _make_loop(facts, failed_move_rounds, new_messages, is_by_move_tasks=True):
         return loop
     job_rounds = _list_job_rounds(redrives)
-    if not _does_job_send(measurement, job_rounds):
+    if not _do_sends_match(measurement, job_rounds):
         return None
-    resent_messages = sum(dlq_round.messages for dlq_round in job_rounds)
-    new_messages = max(0, measurement.sent - resent_messages)
+    new_messages = _count_new_messages(measurement, job_rounds)
     failed_job_rounds = _select_failed_rounds(facts, measurement, job_rounds)
     return _make_loop(facts, failed_job_rounds, new_messages, is_by_move_tasks=False)
+
+
+def _count_new_messages(measurement: Measurement, rounds: Sequence[Round]) -> int:
+    """Return the number of messages that arrived, without those that came back from the DLQ.
+
+    AWS does not say if SQS counts a message that a task has moved as sent. The sends in the minutes
+    of the rounds tell it.
+    """
+    if not _do_sends_match(measurement, rounds):
+        return measurement.sent
+    return max(0, measurement.sent - sum(dlq_round.messages for dlq_round in rounds))
 
 
 def is_nothing_else_finished(measurement: Measurement, new_messages: int) -> bool:
@@ -159,8 +169,8 @@ def _list_job_rounds(redrives: Redrives) -> list[Round]:
     return [dlq_round for dlq_round in rounds if dlq_round.messages >= MESSAGES_OF_ROUND]
 
 
-def _does_job_send(measurement: Measurement, rounds: Sequence[Round]) -> bool:
-    """Return True if about as many messages are sent in the rounds as leave the DLQ (rule 2)."""
+def _do_sends_match(measurement: Measurement, rounds: Sequence[Round]) -> bool:
+    """Return True if the source has about as many sends in the rounds as leave the DLQ (rule 2)."""
     minutes = measurement.recent.minutes
     minute_numbers_by_round = [
         _list_minute_numbers(measurement, dlq_round.begin, dlq_round.end + ROUND_GAP)
