@@ -95,8 +95,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """
         dry_run = DryRun(self.account, self.now, self.budget)
         try:
-            # A second try, if AWS does not answer in time: without the stack's settings, a queue
-            # may have to be unchanged for longer before it is measured.
+            # A second try, if AWS does not answer in time: without the stack, the scan cannot say
+            # what Mendq would do.
             with suppress(FactsUnavailable, BotoCoreError):
                 dry_run.queues  # noqa: B018 - reads the stack, its settings and its queues
             dry_run.queues  # noqa: B018 - reads the stack, its settings and its queues
@@ -167,10 +167,16 @@ class RegionScan(DryRun, frozen=True, dict=True):
     def _stack_timing(self) -> Timing:
         """The time settings of the deployed stack, so that both scans find the same.
 
-        The default settings if no stack is deployed or it cannot be read.
+        They do not need the stack's queues: if only those cannot be listed, the stack's settings
+        still count. The default settings if no stack is deployed or its settings cannot be read;
+        their `measuring_minutes` are the shortest that a stack on AWS can set.
         """
-        dry_run = self.stack_dry_run
-        return dry_run.account.settings.timing if isinstance(dry_run, DryRun) else Timing()
+        if self.stack_dry_run is None:
+            return Timing()
+        try:
+            return self.account.settings.timing
+        except (CommandError, *UNDECIDABLE_ERRORS, ClientError, BotoCoreError):
+            return Timing()
 
     @property
     def _metrics_per_day(self) -> int:

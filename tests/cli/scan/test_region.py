@@ -444,14 +444,16 @@ def test_scan_may_ask_for_six_metrics_a_queue_by_default_and_says_the_price_firs
     assert output.startswith("at most 18 metrics of CloudWatch, $0.00")
 
 
-def test_scan_whose_stack_does_not_answer_once_still_uses_its_measuring_minutes(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("unanswered_calls", [1, 2])
+def test_scan_whose_stack_queues_cannot_be_listed_still_uses_its_measuring_minutes(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, unanswered_calls: int
 ) -> None:
     timing = replace(operator.account.known.timing, measuring_minutes=1)
     settings = structs.replace(operator.account.known, timing=timing)
     beside = FakeDeployedAccount(operator.account.session, "Mendq", settings)
     operator.aws.queue("orders", "observe")
-    answers = [ReadTimeoutError(endpoint_url="https://lambda"), ()]
+    timeout = ReadTimeoutError(endpoint_url="https://lambda")
+    answers: list[object] = [timeout] * unanswered_calls + [()]
 
     def list_queues(*_: object) -> object:
         answer = answers.pop(0)
