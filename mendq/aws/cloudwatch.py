@@ -176,7 +176,7 @@ def read_days_of_traffic(clients: Clients, queue_arn: str, now: datetime) -> Day
     """
     dimension = make_queue_dimension(queue_arn)
     # The time begins with an hour, so that CloudWatch's hours do too.
-    since = _round_down_to_hour(now - DAYS_OF_TRAFFIC)
+    since = round_down_to_hour(now - DAYS_OF_TRAFFIC)
     queries = [
         build_query(f"m{index}", dimension, metric, "Sum", 3600)
         for index, metric in enumerate(DAYS_OF_TRAFFIC_METRICS)
@@ -189,17 +189,17 @@ def read_days_of_traffic(clients: Clients, queue_arn: str, now: datetime) -> Day
     return DaysOfTraffic(
         _list_hours_with_counts(received_points),
         _list_hours_with_counts(points_by_query_id["m1"]),
-        reported_since and _round_down_to_hour(reported_since),
+        reported_since and round_down_to_hour(reported_since),
     )
 
 
-def _round_down_to_hour(time: datetime) -> datetime:
+def round_down_to_hour(time: datetime) -> datetime:
     return time.replace(minute=0, second=0, microsecond=0)
 
 
 def _list_hours_with_counts(points: Datapoints) -> tuple[datetime, ...]:
     """Return the begin of each hour with a count above 0, oldest first."""
-    hours = {_round_down_to_hour(time) for time, count in select_finite_points(points) if count > 0}
+    hours = {round_down_to_hour(time) for time, count in select_finite_points(points) if count > 0}
     return tuple(sorted(hours))
 
 

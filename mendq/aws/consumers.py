@@ -1,6 +1,7 @@
 """Read the Lambda functions that consume queues: event source mappings, timeouts and metrics.
 
-A function's metrics are those of the last hour, such as durations and errors.
+A function's metrics are those of the last hour, such as durations and errors. Six hours are read,
+because a function that failed for some minutes some hours ago may have lost messages.
 
 https://docs.aws.amazon.com/lambda/latest/api/API_ListEventSourceMappings.html
 https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
@@ -10,18 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import build_query, read_metric_series, select_finite_points
+from mendq.aws.cloudwatch import (
+    build_query,
+    read_metric_series,
+    round_down_to_hour,
+    select_finite_points,
+)
 from mendq.aws.errors import translate_aws_errors
-from mendq.model.facts import LambdaConsumer
+from mendq.model.facts import FAILING_CONSUMER_ERROR_SHARE, FailedStretch, LambdaConsumer
 from mendq.model.mapping import (
     DEFAULT_BATCH_SIZE,
     DEFAULT_MAXIMUM_POLLERS,
     DEFAULT_MINIMUM_POLLERS,
     ProvisionedPollers,
 )
+from mendq.model.metrics import LONGEST_WINDOW, Datapoints
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import (
@@ -29,14 +36,30 @@ if TYPE_CHECKING:
     )
     from mypy_boto3_lambda.type_defs import ListEventSourceMappingsResponseTypeDef as Page
 
-FUNCTION_METRICS_WINDOW = timedelta(hours=1)
-FUNCTION_METRICS_PERIOD_SECONDS = 3600
+# CloudWatch's price does not depend on the time that is read.
+FUNCTION_METRICS_WINDOW = LONGEST_WINDOW
+_ONE_HOUR = timedelta(hours=1)
+_COUNT_PERIOD = timedelta(minutes=5)
+# Percentiles cannot be computed from those of shorter periods.
+_DURATION_PERIOD = _ONE_HOUR
+# Failed runs belong to one stretch if they are less than this apart.
+_LONGEST_GAP_IN_STRETCH = timedelta(minutes=30)
+
+
+class _FunctionMetric(NamedTuple):
+    """One metric of a Lambda function, with its statistic and the length of a datapoint."""
+
+    name: str
+    statistic: str
+    period: timedelta
+
+
 FUNCTION_METRIC_BY_KEY = {
-    "duration_p99": ("Duration", "p99"),
-    "duration_p50": ("Duration", "p50"),
-    "errors_sum": ("Errors", "Sum"),
-    "invocations_sum": ("Invocations", "Sum"),
-    "throttles_sum": ("Throttles", "Sum"),
+    "duration_p99": _FunctionMetric("Duration", "p99", _DURATION_PERIOD),
+    "duration_p50": _FunctionMetric("Duration", "p50", _DURATION_PERIOD),
+    "errors_sum": _FunctionMetric("Errors", "Sum", _COUNT_PERIOD),
+    "invocations_sum": _FunctionMetric("Invocations", "Sum", _COUNT_PERIOD),
+    "throttles_sum": _FunctionMetric("Throttles", "Sum", _COUNT_PERIOD),
 }
 _ACTIVE_MAPPING_STATES = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
 _STOPPED_MAPPING_STATES = frozenset({"Disabled", "Disabling"})
@@ -162,68 +185,141 @@ def list_active_function_arns(mappings: Iterable[EventSourceMapping]) -> list[st
     ]
 
 
-# One function's metrics of the last hour, by the fields of LambdaConsumer. If the function did not
-# run, they are None, or 0 for counts. But if all requests were throttled, `throttled_share` is 1.
+# One function's metrics of the last hour and its failed stretch, by the fields of LambdaConsumer.
+# If the function did not run, they are None, or 0 for counts. But if all requests were throttled,
+# `throttled_share` is 1.
 FunctionMetrics = Mapping[str, Any]
 
 
 def read_function_metrics(
     clients: Clients, function_names: Sequence[str], now: datetime
 ) -> dict[str, FunctionMetrics]:
-    """Return metrics of the last hour by function name, for at most 100 functions.
+    """Return metrics of the last hour and failed stretches by function name.
 
-    The metrics of a function have the field names of LambdaConsumer. Raise FactsUnavailable.
+    The metrics of a function have the field names of LambdaConsumer. At most 100 functions are read
+    at once. Raise FactsUnavailable.
     """
     queries = [
         build_query(
             f"{metric_key}_{index}",
             ("AWS/Lambda", "FunctionName", function_name),
-            *metric_and_statistic,
-            FUNCTION_METRICS_PERIOD_SECONDS,
+            metric.name,
+            metric.statistic,
+            int(metric.period.total_seconds()),
         )
         for index, function_name in enumerate(function_names)
-        for metric_key, metric_and_statistic in FUNCTION_METRIC_BY_KEY.items()
+        for metric_key, metric in FUNCTION_METRIC_BY_KEY.items()
     ]
+    # CloudWatch's periods begin at full hours and five minutes.
+    since = round_down_to_hour(now - FUNCTION_METRICS_WINDOW)
     points_by_query_id = read_metric_series(
-        clients, queries, now - FUNCTION_METRICS_WINDOW, now, subject="Lambda functions"
+        clients, queries, since, now, subject="Lambda functions"
     )
-    values_by_query_id = {
-        query_id: [value for _, value in select_finite_points(points)]
-        for query_id, points in points_by_query_id.items()
-    }
     return {
         function_name: _summarize_function_metrics(
-            *(
-                values_by_query_id.get(f"{metric_key}_{index}", [])
+            {
+                metric_key: select_finite_points(
+                    points_by_query_id.get(f"{metric_key}_{index}", [])
+                )
                 for metric_key in FUNCTION_METRIC_BY_KEY
-            )
+            },
+            now,
         )
         for index, function_name in enumerate(function_names)
     }
 
 
-def _summarize_function_metrics(*metric_values: Sequence[float]) -> FunctionMetrics:
+def _summarize_function_metrics(
+    points_by_key: Mapping[str, Datapoints], now: datetime
+) -> FunctionMetrics:
     """Return the metrics of one function, by the field names of LambdaConsumer.
 
     Lambda does not count a throttled request as an invocation.
 
     Args:
-        metric_values: The values of each metric of FUNCTION_METRIC_BY_KEY, in that order.
+        points_by_key: The datapoints of each metric of FUNCTION_METRIC_BY_KEY.
+        now: The time until which they were read.
     """
-    p99_durations_ms, median_durations_ms, error_counts, invocation_counts, throttle_counts = (
-        metric_values
-    )
-    invocation_count = sum(invocation_counts)
-    throttle_count = sum(throttle_counts)
+    values_of_last_hour = {
+        metric_key: [
+            value
+            for period_start, value in points_by_key[metric_key]
+            if period_start + metric.period > now - _ONE_HOUR
+        ]
+        for metric_key, metric in FUNCTION_METRIC_BY_KEY.items()
+    }
+    invocation_count = sum(values_of_last_hour["invocations_sum"])
+    throttle_count = sum(values_of_last_hour["throttles_sum"])
+    error_counts = values_of_last_hour["errors_sum"]
     request_count = invocation_count + throttle_count
+    p99_durations_ms = values_of_last_hour["duration_p99"]
+    median_durations_ms = values_of_last_hour["duration_p50"]
     return {
         "duration_p99_seconds": max(p99_durations_ms) / 1000 if p99_durations_ms else None,
         "error_share": sum(error_counts) / invocation_count
         if error_counts and invocation_count
         else None,
         "throttled_share": throttle_count / request_count if request_count else None,
-        # The last 60 minutes may touch two hours of CloudWatch. The lower median is used, so that
-        # the duration is not exaggerated.
+        # The last 60 minutes may touch two clock hours. The lower median is used, so that the
+        # duration is not exaggerated.
         "duration_p50_seconds": min(median_durations_ms) / 1000 if median_durations_ms else None,
         "invocations": int(invocation_count),
+        "failed_stretch": _find_failed_stretch(points_by_key, now),
     }
+
+
+def _find_failed_stretch(
+    points_by_key: Mapping[str, Datapoints], now: datetime
+) -> FailedStretch | None:
+    """Return the stretch of the last six hours with the most failed runs; None if none failed."""
+    window_start = now - FUNCTION_METRICS_WINDOW
+    error_points = [
+        point for point in points_by_key["errors_sum"] if point[0] >= window_start and point[1] > 0
+    ]
+    if not error_points:
+        return None
+    stretches: list[list[tuple[datetime, float]]] = []
+    for period_start, error_count in error_points:
+        if stretches and period_start - stretches[-1][-1][0] < _LONGEST_GAP_IN_STRETCH:
+            stretches[-1].append((period_start, error_count))
+        else:
+            stretches.append([(period_start, error_count)])
+    # Of two stretches with as many failed runs, the later.
+    worst_stretch = max(reversed(stretches), key=_sum_values)
+    begins_at = worst_stretch[0][0]
+    ends_at = worst_stretch[-1][0] + _COUNT_PERIOD
+    return FailedStretch(
+        begins_at=begins_at,
+        ends_at=ends_at,
+        invocations=int(_sum_between(points_by_key["invocations_sum"], begins_at, ends_at)),
+        failed_runs=int(_sum_values(worst_stretch)),
+        failed_run_seconds=_estimate_failed_run_seconds(points_by_key, begins_at, ends_at),
+        invocations_of_all_hours=int(
+            _sum_between(points_by_key["invocations_sum"], window_start, now)
+        ),
+    )
+
+
+def _estimate_failed_run_seconds(
+    points_by_key: Mapping[str, Datapoints], begins_at: datetime, ends_at: datetime
+) -> float | None:
+    """Return how long the failed runs of a stretch took, as `FailedStretch` describes it."""
+    first_hour = round_down_to_hour(begins_at)
+    invocation_count = _sum_between(points_by_key["invocations_sum"], first_hour, ends_at)
+    error_count = _sum_between(points_by_key["errors_sum"], first_hour, ends_at)
+    do_most_fail = error_count >= FAILING_CONSUMER_ERROR_SHARE * invocation_count
+    duration_points = points_by_key["duration_p50" if do_most_fail else "duration_p99"]
+    durations_ms = [
+        duration_ms
+        for hour_start, duration_ms in duration_points
+        if first_hour <= hour_start < ends_at
+    ]
+    return max(durations_ms) / 1000 if durations_ms else None
+
+
+def _sum_between(points: Datapoints, since: datetime, until: datetime) -> float:
+    return sum(value for period_start, value in points if since <= period_start < until)
+
+
+def _sum_values(points: Datapoints) -> float:
+    return sum(value for _, value in points)

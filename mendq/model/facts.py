@@ -175,10 +175,37 @@ class Need(Enum):
 
 
 @dataclass(frozen=True)
+class FailedStretch:
+    """A time within the last hours in which runs of a function failed.
+
+    It begins with the first five minutes in which a run failed, and ends with the last, if they are
+    less than half an hour apart.
+
+    Attributes:
+        begins_at: The start of the stretch.
+        ends_at: Its end.
+        invocations: The runs that began in it.
+        failed_runs: Those of them that failed.
+        failed_run_seconds: How long the failed runs took: the median of all runs in the clock hours
+            of the stretch if at least half of these failed, otherwise their 99th percentile. None
+            if it is not known.
+        invocations_of_all_hours: The runs in all hours that were read.
+    """
+
+    begins_at: datetime
+    ends_at: datetime
+    invocations: int
+    failed_runs: int
+    failed_run_seconds: float | None
+    invocations_of_all_hours: int
+
+
+@dataclass(frozen=True)
 class LambdaConsumer:
     """A Lambda function that receives from the queue through an enabled event source mapping.
 
-    All measured values cover the last hour. An invocation handles a batch of messages.
+    All measured values but `failed_stretch` cover the last hour. An invocation handles a batch of
+    messages.
 
     Attributes:
         function_arn: The function.
@@ -200,6 +227,8 @@ class LambdaConsumer:
         reserved_concurrency: The function's reserved concurrency; None if it was not read or there
             is none.
         modified_at: When the mapping was last changed; None if Lambda does not report it.
+        failed_stretch: The stretch of the last six hours with the most failed runs; None if none
+            failed or if the metrics were not read.
     """
 
     function_arn: str
@@ -217,6 +246,7 @@ class LambdaConsumer:
     provisioned_pollers: ProvisionedPollers | None = None
     reserved_concurrency: int | None = None
     modified_at: datetime | None = None
+    failed_stretch: FailedStretch | None = None
 
     @property
     def name(self) -> str:

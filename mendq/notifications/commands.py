@@ -40,27 +40,37 @@ def get_attributes_command(queue_arn: str, *attribute_names: str) -> str:
 
 
 def function_log_command(
-    queue_arn: str, function_name: str, measurement: Measurement | None
+    queue_arn: str,
+    function_name: str,
+    measurement: Measurement | None,
+    since: datetime | None = None,
 ) -> str:
     """Return the `aws` command that shows errors in the log of a queue's Lambda function.
 
-    It shows the first errors of the hour before the end of the measurement.
+    It shows the first errors after `since`, or of the hour before the end of the measurement.
     """
-    return _filter_log_command(queue_arn, function_name, "'?ERROR ?Exception'", measurement)
+    return _filter_log_command(queue_arn, function_name, "'?ERROR ?Exception'", measurement, since)
 
 
 def timed_out_runs_command(
-    queue_arn: str, function_name: str, measurement: Measurement | None
+    queue_arn: str,
+    function_name: str,
+    measurement: Measurement | None,
+    since: datetime | None = None,
 ) -> str:
     """Return the `aws` command that shows a Lambda function's runs that ended at its timeout.
 
-    It shows the first such runs of the hour before the end of the measurement.
+    It shows the first such runs after `since`, or of the hour before the end of the measurement.
     """
-    return _filter_log_command(queue_arn, function_name, "'\"Task timed out\"'", measurement)
+    return _filter_log_command(queue_arn, function_name, "'\"Task timed out\"'", measurement, since)
 
 
 def _filter_log_command(
-    queue_arn: str, function_name: str, quoted_pattern: str, measurement: Measurement | None
+    queue_arn: str,
+    function_name: str,
+    quoted_pattern: str,
+    measurement: Measurement | None,
+    since: datetime | None,
 ) -> str:
     """Return the `aws` command that shows the first matching lines of a function's log.
 
@@ -71,9 +81,10 @@ def _filter_log_command(
     """
     log_group = quote(f"/aws/lambda/{function_name}")
     options = f"--log-group-name {log_group} --filter-pattern {quoted_pattern} --max-items 20"
-    if measurement is not None:
-        start = measurement.until - timedelta(hours=1)
-        options += f" --start-time {int(start.timestamp() * 1000)}"
+    if since is None and measurement is not None:
+        since = measurement.until - timedelta(hours=1)
+    if since is not None:
+        options += f" --start-time {int(since.timestamp() * 1000)}"
     return make_aws_command("logs filter-log-events", queue_arn, options)
 
 

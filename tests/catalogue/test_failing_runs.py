@@ -18,8 +18,8 @@ from mendq.catalogue.examples import (
     replace_values,
     standard_queue,
 )
-from mendq.catalogue.symptom import Symptom
-from mendq.model.facts import Facts, list_read_actions
+from mendq.catalogue.symptom import DetectedFault, Symptom
+from mendq.model.facts import Facts, FailedStretch, list_read_actions
 from mendq.model.metrics import RecentCounts
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse
 from mendq.scan.severity import sort_worst_first
@@ -302,3 +302,99 @@ def test_log_command_starts_an_hour_before_the_end_of_the_measurement(entry: Sym
         options = shlex.split(command)
         start = int(options[options.index("--start-time") + 1])
         assert datetime.fromtimestamp(start / 1000, UTC) == until - timedelta(hours=1)
+
+
+TWO_MINUTES = FailedStretch(
+    begins_at=datetime(2026, 11, 16, 8, 10, tzinfo=UTC),
+    ends_at=datetime(2026, 11, 16, 8, 15, tzinfo=UTC),
+    invocations=54,
+    failed_runs=54,
+    failed_run_seconds=0.4,
+    invocations_of_all_hours=54,
+)
+WORKS_NOW: dict[str, Any] = {"invocations": 300, "error_share": 0.0}
+NO_RUNS_NOW: dict[str, Any] = {"invocations": 0, "error_share": None}
+
+
+def make_queue_after_stretch(
+    sent: int = 18, deleted: int = 0, *, stretch: FailedStretch = TWO_MINUTES, **consumer: Any
+) -> Facts:
+    """Return a queue with a DLQ whose function failed two hours ago, and has had no run since."""
+    facts = make_queue(sent, deleted, failed_stretch=stretch, **{**NO_RUNS_NOW, **consumer})
+    return replace_values(facts, recent=RecentCounts())
+
+
+def find_fault(symptom: Symptom, facts: Facts) -> DetectedFault | None:
+    assert symptom.detection is not None
+    return symptom.detection.detect(facts)
+
+
+def test_function_that_failed_for_minutes_hours_ago_and_lost_messages_is_named_with_the_time() -> (
+    None
+):
+    fault = find_fault(ERRORS, make_queue_after_stretch())
+    assert fault is not None
+    assert fault.because.startswith(
+        "54 of 54 runs of bill between 08:10 and 08:15 UTC failed (100 %): 18 messages arrived"
+    )
+    assert fault.should_page
+
+
+def test_function_that_was_stopped_at_its_timeout_hours_ago_is_function_times_out() -> None:
+    facts = make_queue_after_stretch(stretch=replace(TWO_MINUTES, failed_run_seconds=29.9))
+    assert find_fault(TIMES_OUT, facts) is not None
+    assert find_fault(ERRORS, facts) is None
+
+
+def test_function_that_failed_hours_ago_and_finished_the_messages_later_is_not_named() -> None:
+    facts = make_queue_after_stretch(900, 900, **WORKS_NOW)
+    assert find_fault(ERRORS, facts) is None
+    stopped = replace(TWO_MINUTES, failed_run_seconds=30.0)
+    facts = make_queue_after_stretch(900, 900, stretch=stopped, **WORKS_NOW)
+    assert find_fault(TIMES_OUT, facts) is None
+
+
+@pytest.mark.parametrize(("error_share", "should_page"), [(0.04, False), (0.05, True)])
+def test_function_that_works_again_is_named_without_a_page(
+    error_share: float, should_page: bool
+) -> None:
+    """18 of 1,000 messages were lost."""
+    facts = make_queue_after_stretch(
+        1_000, 982, invocations=300, error_share=error_share, duration_p50_seconds=0.2
+    )
+    fault = find_fault(ERRORS, facts)
+    assert fault is not None
+    assert fault.should_page is should_page
+    plan = answer_to(ERRORS, replace(facts, found=fault.because))
+    assert isinstance(plan, Escalate) is should_page
+
+
+def test_two_failed_runs_hours_ago_are_not_named() -> None:
+    stretch = replace(TWO_MINUTES, invocations=2, failed_runs=2, invocations_of_all_hours=2)
+    assert find_fault(ERRORS, make_queue_after_stretch(stretch=stretch)) is None
+
+
+def test_too_few_failed_runs_hours_ago_for_the_lost_messages_are_not_named() -> None:
+    """Each of 150 lost messages was received 3 times; 54 runs with one message are too few."""
+    stretch = replace(TWO_MINUTES, invocations=200, invocations_of_all_hours=1_300)
+    facts = make_queue_after_stretch(1_000, 850, stretch=stretch, **WORKS_NOW)
+    assert find_fault(ERRORS, facts) is None
+
+
+def test_runs_that_fail_in_the_last_hour_come_before_an_earlier_stretch() -> None:
+    stretch = replace(TWO_MINUTES, failed_run_seconds=30.0)
+    facts = make_queue(deleted=50, failed_stretch=stretch)
+    fault = find_fault(ERRORS, facts)
+    assert fault is not None
+    assert "in the last hour" in fault.because
+    assert find_fault(TIMES_OUT, facts) is None
+
+
+def test_log_command_of_an_earlier_stretch_begins_with_it() -> None:
+    facts = make_queue_after_stretch()
+    fault = find_fault(ERRORS, facts)
+    assert fault is not None
+    plan = answer_to(ERRORS, replace(facts, found=fault.because))
+    assert isinstance(plan, Escalate)
+    start_ms = int(TWO_MINUTES.begins_at.timestamp() * 1000)
+    assert f"--start-time {start_ms}" in str(plan)

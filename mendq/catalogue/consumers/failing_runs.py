@@ -5,10 +5,12 @@ function's timeout. The messages of a failed run return to the queue, or move to
 `maxReceiveCount` receives. The rules:
 
 1. Lambda reports at least FEWEST_FAILED_RUNS failed runs in the last hour. How many messages the
-   queue holds now does not matter: a DLQ may take them faster than a scan can see them.
-2. Nobody stops runs at the timeout on purpose. So if Lambda stopped at least 1 of 5 runs, that is
-   a fault although the messages are finished later. Below that, a dependency may have been down for
-   some minutes. In all other cases rule 3 holds.
+   queue holds now does not matter: a DLQ may take them faster than a scan can see them. If no
+   function fails in the last hour by these rules, the stretch of the last six hours with the most
+   failed runs counts instead, because messages that it lost are still lost.
+2. Nobody stops runs at the timeout on purpose. So if Lambda stopped at least 1 of 5 runs of the
+   last hour, that is a fault although the messages are finished later. Below that, a dependency may
+   have been down for some minutes. In all other cases rule 3 holds.
 3. The failed runs did harm: messages were not finished. A function that gives messages back by an
    error and finishes them later does no harm. There are three kinds of harm:
 
@@ -22,7 +24,9 @@ function's timeout. The messages of a failed run return to the queue, or move to
 4. One message that blocks its FIFO group explains failed runs better (`fifo_group_blocked`).
 5. The messages decide whether people are paged, not only the share of failed runs. Runs that have
    nothing to do with the queue can dilute that share, and `consumer_failing` and
-   `dlq_messages_arriving` wait for this finding. So it pages whenever one of these would page.
+   `dlq_messages_arriving` wait for this finding. So it pages whenever one of these would page. If
+   the runs of the last hour succeed again, it pages only if `consumer_failing` would:
+   `dlq_messages_arriving` waits only for findings with a page.
 
 Limits: a run that reports failed messages with `batchItemFailures` succeeds for Lambda, so it does
 not count here. Lambda's metrics are those of the function; if it also reads other queues, its
@@ -31,15 +35,24 @@ failed runs may be about them. Rule 3 still asks for unfinished messages of this
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
 
 from mendq.catalogue.dlq.attach import find_failing_consumers
 from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_oldest_message_stuck
-from mendq.model.facts import FAILING_CONSUMER_ERROR_SHARE, Facts, LambdaConsumer
+from mendq.model.facts import (
+    FAILING_CONSUMER_ERROR_SHARE,
+    Facts,
+    FailedStretch,
+    LambdaConsumer,
+)
 from mendq.model.metrics import Measurement
+from mendq.notifications.commands import list_consumers_command
 from mendq.notifications.text import format_count, format_duration
 
-# With fewer failed runs in the last hour, the function is not reported.
+# With fewer failed runs, the function is not reported.
 FEWEST_FAILED_RUNS = 3
 # From this share of stopped runs on, a function is reported even if its messages are finished.
 LEAST_STOPPED_SHARE = 0.2
@@ -51,6 +64,8 @@ LEAST_EXPLAINED_SHARE_OF_RECEIVES = 0.5
 # A bad message comes back once in each visibility timeout. If there were at least this share of
 # these receives, the messages that are left are a few bad ones.
 SHARE_OF_RECEIVES_OF_BAD_MESSAGES = 0.25
+# A function works again if less than this share of its last hour's runs failed.
+LARGEST_ERROR_SHARE_OF_WORKING_FUNCTION = 0.05
 # From this share of failed runs on, people are paged, whatever the counts of messages say.
 PAGED_ERROR_SHARE = 0.9
 
@@ -106,30 +121,112 @@ class HandledMessages:
         return self.sent - self.deleted > MOST_TOLERATED_MESSAGES and 2 * self.deleted <= self.sent
 
 
-def find_function_with_failed_runs(facts: Facts, *, at_timeout: bool) -> LambdaConsumer | None:
-    """Return the function whose failed runs keep messages from being finished (see the module).
+@dataclass(frozen=True)
+class FailedRuns:
+    """Failed runs of a function, in the last hour or in an earlier stretch.
 
-    If there are several, return the one with the most failed runs. None if there is none.
+    Attributes:
+        consumer: The function, with the metrics of that time.
+        stretch: The stretch; None if the failed runs are those of the last hour.
+        invocations_of_receives: The runs that made the receives of the same time.
+        does_function_work_again: True if the last hour has runs, and hardly any of them failed.
+    """
+
+    consumer: LambdaConsumer
+    invocations_of_receives: int
+    stretch: FailedStretch | None = None
+    does_function_work_again: bool = False
+
+    @property
+    def begins_at(self) -> datetime | None:
+        """The start of the stretch; None if the failed runs are those of the last hour."""
+        return self.stretch.begins_at if self.stretch else None
+
+    @property
+    def time_text(self) -> str:
+        """When the runs failed, for a sentence."""
+        if self.stretch is None:
+            return "in the last hour"
+        return f"between {self.stretch.begins_at:%H:%M} and {self.stretch.ends_at:%H:%M} UTC"
+
+    def count_messages(self, measurement: Measurement) -> HandledMessages:
+        """Return the messages of the last hour, or of all measured hours for a stretch.
+
+        A message of a failed run reaches the DLQ only after its last receive, which may be hours
+        after the stretch.
+        """
+        if self.stretch is None:
+            return HandledMessages.of_last_hour(measurement)
+        return HandledMessages.of_measurement(measurement)
+
+
+def find_failed_runs(facts: Facts, *, at_timeout: bool) -> FailedRuns | None:
+    """Return the failed runs that keep messages from being finished (see the module).
+
+    If several functions have such runs, return those of the function with the most. None if there
+    are none.
 
     Args:
         facts: The queue.
-        at_timeout: True to look for functions whose runs Lambda stops at the timeout, False for
-            functions whose runs end with another error.
+        at_timeout: True to look for runs that Lambda stops at the timeout, False for runs that end
+            with another error.
     """
     measurement = facts.measurement
     if measurement is None or _is_group_blocked(facts, measurement):
         return None
-    harmful_consumers = [
-        consumer
-        for consumer in facts.lambda_consumers
-        if consumer.failed_runs >= FEWEST_FAILED_RUNS
-        and consumer.do_runs_time_out is at_timeout
-        and (
-            (at_timeout and (consumer.error_share or 0) >= LEAST_STOPPED_SHARE)
-            or _leave_runs_messages_unfinished(facts, measurement, consumer)
-        )
+    all_harmful_runs = [
+        runs
+        for runs in _list_runs_of_last_hour(facts)
+        if _are_runs_harmful(facts, measurement, runs)
+    ] or [
+        runs
+        for runs in _list_runs_of_stretches(facts)
+        if _are_runs_harmful(facts, measurement, runs)
     ]
-    return max(harmful_consumers, key=lambda consumer: consumer.failed_runs, default=None)
+    harmful_runs = [
+        runs for runs in all_harmful_runs if runs.consumer.do_runs_time_out is at_timeout
+    ]
+    return max(harmful_runs, key=lambda runs: runs.consumer.failed_runs, default=None)
+
+
+def _list_runs_of_last_hour(facts: Facts) -> Iterator[FailedRuns]:
+    for consumer in facts.lambda_consumers:
+        yield FailedRuns(consumer, invocations_of_receives=consumer.invocations)
+
+
+def _list_runs_of_stretches(facts: Facts) -> Iterator[FailedRuns]:
+    for consumer in facts.lambda_consumers:
+        stretch = consumer.failed_stretch
+        if stretch is None:
+            continue
+        consumer_in_stretch = replace(
+            consumer,
+            invocations=stretch.invocations,
+            error_share=stretch.failed_runs / max(stretch.invocations, stretch.failed_runs),
+            duration_p50_seconds=stretch.failed_run_seconds,
+            duration_p99_seconds=stretch.failed_run_seconds,
+        )
+        error_share_now = consumer.error_share
+        yield FailedRuns(
+            consumer_in_stretch,
+            invocations_of_receives=stretch.invocations_of_all_hours,
+            stretch=stretch,
+            does_function_work_again=error_share_now is not None
+            and error_share_now < LARGEST_ERROR_SHARE_OF_WORKING_FUNCTION,
+        )
+
+
+def _are_runs_harmful(facts: Facts, measurement: Measurement, runs: FailedRuns) -> bool:
+    """Return True if rules 1 to 3 call the runs a fault."""
+    consumer = runs.consumer
+    if consumer.failed_runs < FEWEST_FAILED_RUNS:
+        return False
+    are_many_stopped = (
+        runs.stretch is None
+        and consumer.do_runs_time_out
+        and (consumer.error_share or 0) >= LEAST_STOPPED_SHARE
+    )
+    return are_many_stopped or _leave_runs_messages_unfinished(facts, measurement, runs)
 
 
 def _is_group_blocked(facts: Facts, measurement: Measurement) -> bool:
@@ -140,15 +237,15 @@ def _is_group_blocked(facts: Facts, measurement: Measurement) -> bool:
 
 
 def _leave_runs_messages_unfinished(
-    facts: Facts, measurement: Measurement, consumer: LambdaConsumer
+    facts: Facts, measurement: Measurement, runs: FailedRuns
 ) -> bool:
-    """Return True if the function's failed runs did one of the three kinds of harm (rule 3)."""
-    last_hour = HandledMessages.of_last_hour(measurement)
-    if last_hour.are_many_left_undeleted and _do_runs_explain(
-        facts, consumer, last_hour.left_undeleted, measurement.recent.received
+    """Return True if the failed runs did one of the three kinds of harm (rule 3)."""
+    counts = runs.count_messages(measurement)
+    if counts.are_many_left_undeleted and _do_runs_explain(
+        facts, measurement, runs, counts.left_undeleted
     ):
         return True
-    if (consumer.error_share or 0) < FAILING_CONSUMER_ERROR_SHARE:
+    if (runs.consumer.error_share or 0) < FAILING_CONSUMER_ERROR_SHARE:
         return False
     whole_time = HandledMessages.of_measurement(measurement)
     is_backlog_untouched = (
@@ -157,7 +254,7 @@ def _leave_runs_messages_unfinished(
         and measurement.now.backlog > MOST_TOLERATED_MESSAGES
     )
     return (
-        last_hour.is_hardly_finished
+        counts.is_hardly_finished
         or whole_time.is_hardly_finished
         or is_backlog_untouched
         or _are_more_left_than_bad_ones(facts, measurement)
@@ -165,16 +262,18 @@ def _leave_runs_messages_unfinished(
 
 
 def _do_runs_explain(
-    facts: Facts, consumer: LambdaConsumer, left_undeleted: int, received: int
+    facts: Facts, measurement: Measurement, runs: FailedRuns, left_undeleted: int
 ) -> bool:
     """Return True if the failed runs can have made most receives of messages that left undeleted.
 
-    `received` are the receives of the last hour, which give the mean number of messages in a run.
+    The mean number of messages in a run comes from all receives and runs of the same time.
     """
-    messages_per_run = min(max(received / max(consumer.invocations, 1), 1), consumer.batch_size)
+    received = measurement.recent.received if runs.stretch is None else measurement.received
+    mean_messages = received / max(runs.invocations_of_receives, 1)
+    messages_per_run = min(max(mean_messages, 1), runs.consumer.batch_size)
     needed_receives = (facts.max_receive_count or 1) * left_undeleted
     return (
-        consumer.failed_runs * messages_per_run
+        runs.consumer.failed_runs * messages_per_run
         >= LEAST_EXPLAINED_SHARE_OF_RECEIVES * needed_receives
     )
 
@@ -196,44 +295,90 @@ def _are_more_left_than_bad_ones(facts: Facts, measurement: Measurement) -> bool
     )
 
 
-def must_page(facts: Facts, consumer: LambdaConsumer) -> bool:
-    """Return True if people must be paged about the function's failed runs (rule 5).
+def must_page(facts: Facts, runs: FailedRuns) -> bool:
+    """Return True if people must be paged about the failed runs (rule 5).
 
     That is so if nearly all runs fail, if nothing or at most half was finished, if many messages
-    left the queue without a delete, or if `consumer_failing` would page.
+    left the queue without a delete, or if `consumer_failing` would page. If the function works
+    again, only the last counts.
     """
     measurement = facts.measurement
-    if (consumer.error_share or 0) >= PAGED_ERROR_SHARE:
+    if runs.does_function_work_again:
+        return _would_consumer_failing_page(facts)
+    if (runs.consumer.error_share or 0) >= PAGED_ERROR_SHARE:
         return True
     if measurement is None:
         return False
-    last_hour = HandledMessages.of_last_hour(measurement)
+    counts = runs.count_messages(measurement)
     return (
         measurement.deleted == 0
-        or last_hour.are_many_left_undeleted
-        or last_hour.is_hardly_finished
+        or counts.are_many_left_undeleted
+        or counts.is_hardly_finished
         or HandledMessages.of_measurement(measurement).is_hardly_finished
-        # `consumer_failing` is silent while a case of this finding is open, so open cases are left
-        # out here. A function reads the queue, so the receives are none of people who look at DLQ
-        # messages, and the sources are not needed.
-        or find_failing_consumers(replace(facts, open_symptoms=frozenset(), dlq_sources=()))
-        is not None
+        or _would_consumer_failing_page(facts)
     )
 
 
-def describe_failed_runs(consumer: LambdaConsumer) -> str:
-    """Return the start of a sentence: how many of the last hour's runs failed."""
+def _would_consumer_failing_page(facts: Facts) -> bool:
+    """Return True if `consumer_failing` would page if it did not wait for the finding of the runs.
+
+    `consumer_failing` is silent while a case of this finding is open, so open cases are left out
+    here. A function reads the queue, so the receives are none of people who look at DLQ messages,
+    and the sources are not needed.
+    """
+    facts_without_cases = replace(facts, open_symptoms=frozenset(), dlq_sources=())
+    return find_failing_consumers(facts_without_cases) is not None
+
+
+class Notification(NamedTuple):
+    """What people are told about failed runs, and whether they are paged."""
+
+    reason: str
+    command: str
+    should_page: bool
+
+
+def make_notification(
+    facts: Facts,
+    advice: str,
+    make_log_command: Callable[[str, str, Measurement | None, datetime | None], str],
+    *,
+    at_timeout: bool,
+) -> Notification:
+    """Return the notification about the failed runs that `find_failed_runs` finds.
+
+    Args:
+        facts: The queue.
+        advice: Sentences that say what to do. They come after the sentence of the finding.
+        make_log_command: Makes the command that shows the failed runs in the function's log, from
+            the queue's ARN, the function's name, the measurement and the start of the runs.
+        at_timeout: True if Lambda stops the runs at the timeout.
+    """
+    reason = f"{facts.found}. {advice} {describe_consequence(facts)}"
+    runs = find_failed_runs(facts, at_timeout=at_timeout)
+    if runs is None:
+        return Notification(reason, list_consumers_command(facts.queue_arn), should_page=False)
+    command = make_log_command(
+        facts.queue_arn, runs.consumer.name, facts.measurement, runs.begins_at
+    )
+    return Notification(reason, command, should_page=must_page(facts, runs))
+
+
+def describe_failed_runs(runs: FailedRuns) -> str:
+    """Return the start of a sentence: how many runs failed, and when."""
+    consumer = runs.consumer
     return (
         f"{consumer.failed_runs:,} of {format_count(consumer.invocations, 'run')} of "
-        f"{consumer.name} in the last hour failed ({100 * (consumer.error_share or 0):.0f} %)"
+        f"{consumer.name} {runs.time_text} failed ({100 * (consumer.error_share or 0):.0f} %)"
     )
 
 
-def describe_unfinished_messages(facts: Facts, measurement: Measurement) -> str:
+def describe_unfinished_messages(facts: Facts, measurement: Measurement, runs: FailedRuns) -> str:
     """Return the end of a sentence: what became of the messages in the measured time."""
-    counts = HandledMessages.of_last_hour(measurement)
+    counts = runs.count_messages(measurement)
     period_text = "in the last hour"
-    if not counts.is_hardly_finished and not counts.are_many_left_undeleted:
+    is_harm_in_last_hour = counts.is_hardly_finished or counts.are_many_left_undeleted
+    if runs.stretch is not None or not is_harm_in_last_hour:
         counts = HandledMessages.of_measurement(measurement)
         period_text = f"in the last {format_duration(measurement.duration)}"
     left_text = ""

@@ -3,7 +3,7 @@
 The fault: runs of the function end with an error. Their messages come back after the visibility
 timeout, or move to the DLQ after `maxReceiveCount` receives.
 
-How it shows: Lambda's metrics Errors and Invocations, together with messages that arrive and are
+How it shows: Lambda's metrics Errors and Invocations of six hours, together with messages that arrive and are
 not deleted. How many messages the queue holds does not matter. `failing_runs.py` has the rules.
 If Lambda stops the failed runs at the function's timeout, the symptom is `function_times_out`.
 
@@ -20,10 +20,10 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.consumers.failing_runs import (
-    describe_consequence,
     describe_failed_runs,
     describe_unfinished_messages,
-    find_function_with_failed_runs,
+    find_failed_runs,
+    make_notification,
     must_page,
 )
 from mendq.catalogue.examples import (
@@ -45,35 +45,33 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal, Refuse
-from mendq.notifications.commands import function_log_command, list_consumers_command
+from mendq.notifications.commands import function_log_command
 
 _EXPLAINING_SYMPTOMS = frozenset({"function_times_out", "redrive_loop"})
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a function whose runs end with an error, so that messages are not finished."""
-    consumer = find_function_with_failed_runs(facts, at_timeout=False)
-    if consumer is None or facts.measurement is None or _EXPLAINING_SYMPTOMS & facts.open_symptoms:
+    runs = find_failed_runs(facts, at_timeout=False)
+    if runs is None or facts.measurement is None or _EXPLAINING_SYMPTOMS & facts.open_symptoms:
         return None
     return DetectedFault(
-        f"{describe_failed_runs(consumer)}: "
-        f"{describe_unfinished_messages(facts, facts.measurement)}",
-        should_page=must_page(facts, consumer),
+        f"{describe_failed_runs(runs)}: "
+        f"{describe_unfinished_messages(facts, facts.measurement, runs)}",
+        should_page=must_page(facts, runs),
     )
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: a page if messages are lost or not finished."""
-    reason = (
-        f"{facts.found}. Read the errors in the function's log; if they began with a deployment, "
-        "roll it back. A longer visibility timeout would only slow the retries. "
-        f"{describe_consequence(facts)}"
+    advice = (
+        "Read the errors in the function's log; if they began with a deployment, roll it back. A "
+        "longer visibility timeout would only slow the retries."
     )
-    consumer = find_function_with_failed_runs(facts, at_timeout=False)
-    if consumer is None:
-        return Refuse("function_errors", reason, list_consumers_command(facts.queue_arn))
-    command = function_log_command(facts.queue_arn, consumer.name, facts.measurement)
-    if must_page(facts, consumer):
+    reason, command, should_page = make_notification(
+        facts, advice, function_log_command, at_timeout=False
+    )
+    if should_page:
         return Escalate("function_errors", reason, command)
     return Refuse("function_errors", reason, command)
 

@@ -22,10 +22,10 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.consumers.failing_runs import (
-    describe_consequence,
     describe_failed_runs,
     describe_unfinished_messages,
-    find_function_with_failed_runs,
+    find_failed_runs,
+    make_notification,
     must_page,
 )
 from mendq.catalogue.examples import LAMBDA_FUNCTION, make_last_hour, queue_with_dlq
@@ -40,18 +40,18 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import FAILING_CONSUMER_ERROR_SHARE, Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal, Refuse
-from mendq.notifications.commands import list_consumers_command, timed_out_runs_command
+from mendq.notifications.commands import timed_out_runs_command
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a function that Lambda stops at its timeout, so that messages are not finished."""
-    consumer = find_function_with_failed_runs(facts, at_timeout=True)
-    if consumer is None or facts.measurement is None:
+    runs = find_failed_runs(facts, at_timeout=True)
+    if runs is None or facts.measurement is None:
         return None
     return DetectedFault(
-        f"{describe_failed_runs(consumer)}, and {_describe_durations(consumer)}: "
-        f"{describe_unfinished_messages(facts, facts.measurement)}",
-        should_page=must_page(facts, consumer),
+        f"{describe_failed_runs(runs)}, and {_describe_durations(runs.consumer)}: "
+        f"{describe_unfinished_messages(facts, facts.measurement, runs)}",
+        should_page=must_page(facts, runs),
     )
 
 
@@ -67,18 +67,16 @@ def _describe_durations(consumer: LambdaConsumer) -> str:
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: a page if messages are lost or not finished."""
-    reason = (
-        f"{facts.found}. Find out what it waits for: a service that does not answer, or more work "
-        "than fits. If the work needs longer, first raise the queue's visibility timeout to six "
-        "times the function's new timeout plus the batching window, then the function's timeout; "
-        "or lower the batch size. A longer visibility "
-        f"timeout alone does not help. {describe_consequence(facts)}"
+    advice = (
+        "Find out what it waits for: a service that does not answer, or more work than fits. If "
+        "the work needs longer, first raise the queue's visibility timeout to six times the "
+        "function's new timeout plus the batching window, then the function's timeout; or lower "
+        "the batch size. A longer visibility timeout alone does not help."
     )
-    consumer = find_function_with_failed_runs(facts, at_timeout=True)
-    if consumer is None:
-        return Refuse("function_times_out", reason, list_consumers_command(facts.queue_arn))
-    command = timed_out_runs_command(facts.queue_arn, consumer.name, facts.measurement)
-    if must_page(facts, consumer):
+    reason, command, should_page = make_notification(
+        facts, advice, timed_out_runs_command, at_timeout=True
+    )
+    if should_page:
         return Escalate("function_times_out", reason, command)
     return Refuse("function_times_out", reason, command)
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from mendq.catalogue.consumers.failing_runs import find_function_with_failed_runs
+from mendq.catalogue.consumers.failing_runs import find_failed_runs
 from mendq.catalogue.dlq.redrive_rounds import (
     RedriveLoop,
     find_redrive_loop,
@@ -91,7 +91,7 @@ def _does_consumer_explain(facts: Facts, loop: RedriveLoop) -> bool:
         return False
     if not loop.is_by_move_tasks:
         return True
-    return find_function_with_failed_runs(facts, at_timeout=False) is not None
+    return find_failed_runs(facts, at_timeout=False) is not None
 
 
 def is_possible(facts: Facts) -> bool:
