@@ -4,8 +4,9 @@ The fault: runs of the function end with an error. Their messages come back afte
 timeout, or move to the DLQ after `maxReceiveCount` receives.
 
 How it shows: Lambda's metrics Errors and Invocations of six hours, together with messages that
-arrive and are not deleted. How many messages the queue holds does not matter. `failing_runs.py` has the rules.
-If Lambda stops the failed runs at the function's timeout, the symptom is `function_times_out`.
+arrive and are not deleted. How many messages the queue holds does not matter. `failing_runs.py` has
+the rules. If Lambda stops the failed runs at the function's timeout, the symptom is
+`function_times_out`.
 
 What Mendq does: it names the function on its own queue, with the share of failed runs. It pages if
 many messages left without a delete, at most half were finished, or nearly all runs fail; otherwise
