@@ -73,34 +73,38 @@ def expand_sam_resources(root: dict[str, Any], budget: WorkBudget) -> Expansion:
     )
     reason_by_unexpanded_id = dict[str, str]()
     generated_resources = dict[str, Any]()
-    # Each round expands all resources or leaves out at least one.
+    # Each round expands all resources, or leaves out at least one.
     while translated_resources:
         translator_input = {
             **{name: root[name] for name in _TRANSLATED_SECTIONS if name in root},
             "Globals": {"Function": globals_of_functions},
             "Resources": translated_resources,
         }
-        new_reasons, generated_resources = _translate(translator_input, budget)
+        mistakes, generated_resources = _translate(translator_input, budget)
+        new_reasons = _assign_mistakes(mistakes, _list_sam_ids(translated_resources))
         if not new_reasons:
             break
-        generated_resources = {}
-        sam_ids = _list_sam_ids(translated_resources)
-        known_reasons = {
-            owner_id: reason
-            for mistaken_id, reason in new_reasons.items()
-            if (owner_id := _find_owner_id(mistaken_id, sam_ids))
-        }
-        if not known_reasons:
-            known_reasons = dict.fromkeys(sam_ids, next(iter(new_reasons.values())))
-        if not known_reasons:
-            break
-        reason_by_unexpanded_id |= known_reasons
+        reason_by_unexpanded_id |= new_reasons
         translated_resources = {
             logical_id: resource
             for logical_id, resource in translated_resources.items()
-            if logical_id not in known_reasons
+            if logical_id not in new_reasons
         }
     return _merge(root, generated_resources, reason_by_unexpanded_id, budget)
+
+
+def _assign_mistakes(mistakes: Mapping[str, str], sam_ids: Sequence[str]) -> dict[str, str]:
+    """Return the reasons by SAM resource why the translator refuses the template.
+
+    A mistake that it assigns to no SAM resource keeps all of them from being expanded.
+    """
+    reason_by_sam_id = dict[str, str]()
+    for mistaken_id, reason in mistakes.items():
+        sam_id = _find_owner_id(mistaken_id, sam_ids)
+        if not sam_id:
+            return dict.fromkeys(sam_ids, reason)
+        reason_by_sam_id[sam_id] = reason
+    return reason_by_sam_id
 
 
 def _merge(

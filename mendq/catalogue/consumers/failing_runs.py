@@ -330,22 +330,22 @@ def _would_consumer_failing_page(facts: Facts) -> bool:
     return find_failing_consumers(facts_without_cases) is not None
 
 
-class Notification(NamedTuple):
-    """What people are told about failed runs, and whether they are paged."""
+class FailedRunsAdvice(NamedTuple):
+    """What people are told about failed runs, and if they are paged."""
 
     reason: str
     command: str
     should_page: bool
 
 
-def make_notification(
+def make_advice(
     facts: Facts,
     advice: str,
     make_log_command: Callable[[str, str, Measurement | None, datetime | None], str],
     *,
     at_timeout: bool,
-) -> Notification:
-    """Return the notification about the failed runs that `find_failed_runs` finds.
+) -> FailedRunsAdvice:
+    """Return what people are told about the failed runs that `find_failed_runs` finds.
 
     Args:
         facts: The queue.
@@ -357,11 +357,11 @@ def make_notification(
     reason = f"{facts.found}. {advice} {describe_consequence(facts)}"
     runs = find_failed_runs(facts, at_timeout=at_timeout)
     if runs is None:
-        return Notification(reason, list_consumers_command(facts.queue_arn), should_page=False)
+        return FailedRunsAdvice(reason, list_consumers_command(facts.queue_arn), should_page=False)
     command = make_log_command(
         facts.queue_arn, runs.consumer.name, facts.measurement, runs.begins_at
     )
-    return Notification(reason, command, should_page=must_page(facts, runs))
+    return FailedRunsAdvice(reason, command, should_page=must_page(facts, runs))
 
 
 def describe_failed_runs(runs: FailedRuns) -> str:

@@ -24,7 +24,7 @@ from mendq.catalogue.consumers.failing_runs import (
     describe_failed_runs,
     describe_unfinished_messages,
     find_failed_runs,
-    make_notification,
+    make_advice,
     must_page,
 )
 from mendq.catalogue.examples import (
@@ -69,7 +69,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "Read the errors in the function's log; if they began with a deployment, roll it back. A "
         "longer visibility timeout would only slow the retries."
     )
-    reason, command, should_page = make_notification(
+    reason, command, should_page = make_advice(
         facts, advice, function_log_command, at_timeout=False
     )
     if should_page:

@@ -25,7 +25,7 @@ from mendq.catalogue.consumers.failing_runs import (
     describe_failed_runs,
     describe_unfinished_messages,
     find_failed_runs,
-    make_notification,
+    make_advice,
     must_page,
 )
 from mendq.catalogue.examples import LAMBDA_FUNCTION, make_last_hour, queue_with_dlq
@@ -73,7 +73,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "function's new timeout plus the batching window, then the function's timeout; or lower "
         "the batch size. A longer visibility timeout alone does not help."
     )
-    reason, command, should_page = make_notification(
+    reason, command, should_page = make_advice(
         facts, advice, timed_out_runs_command, at_timeout=True
     )
     if should_page:
