@@ -123,7 +123,7 @@ class MoveTasks:
         sqs._HANDLERS["CancelMessageMoveTask"] = self._cancel
 
     def put_back(self, source_arn: str, seconds: int) -> None:
-        """Make the starts of a DLQ's tasks so many seconds earlier."""
+        """Make the start times of all tasks of a DLQ earlier by the number of seconds."""
         for task in self._tasks_by_source.get(source_arn, []):
             task.started_milliseconds -= 1000 * seconds
 

@@ -194,6 +194,7 @@ def read_days_of_traffic(clients: Clients, queue_arn: str, now: datetime) -> Day
 
 
 def round_down_to_hour(time: datetime) -> datetime:
+    """Return the start of the hour of a time."""
     return time.replace(minute=0, second=0, microsecond=0)
 
 

@@ -47,7 +47,7 @@ _LONGEST_GAP_IN_STRETCH = timedelta(minutes=30)
 
 
 class _FunctionMetric(NamedTuple):
-    """One metric of a Lambda function, with its statistic and the length of a datapoint."""
+    """A metric of Lambda functions, its statistic, and the length of the time of a datapoint."""
 
     name: str
     statistic: str
@@ -185,9 +185,9 @@ def list_active_function_arns(mappings: Iterable[EventSourceMapping]) -> list[st
     ]
 
 
-# One function's metrics of the last hour and its failed stretch, by the fields of LambdaConsumer.
-# If the function did not run, they are None, or 0 for counts. But if all requests were throttled,
-# `throttled_share` is 1.
+# Metrics of a function in the last hour, and its failed stretch. The keys are fields of
+# LambdaConsumer. If the function did not run, counts are 0 and other metrics are None; but if all
+# requests were throttled, `throttled_share` is 1.
 FunctionMetrics = Mapping[str, Any]
 
 
@@ -284,7 +284,7 @@ def _find_failed_stretch(
             stretches[-1].append((period_start, error_count))
         else:
             stretches.append([(period_start, error_count)])
-    # Of two stretches with as many failed runs, the later.
+    # If two stretches have the same number of failed runs, the later one counts.
     worst_stretch = max(reversed(stretches), key=_sum_values)
     begins_at = worst_stretch[0][0]
     ends_at = worst_stretch[-1][0] + _COUNT_PERIOD

@@ -395,7 +395,7 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
     for resource in template.resources.values():
         yield from _explain_unchecked_resource(resource, declared_queues)
         if template.is_generated(resource.logical_id):
-            # It has the metadata of the resource from which it was generated.
+            # A generated resource has the metadata of the resource from which it was generated.
             continue
         for unknown_symptom_name in sorted(resource.ignored_symptoms - checked_symptom_names):
             place = declared_queues.find_resource_place(resource, "Metadata", "mendq", "ignore")

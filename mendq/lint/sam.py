@@ -1,8 +1,8 @@
 """Expand the SAM resources of a template to CloudFormation resources, as AWS does at deployment.
 
-AWS's own `aws-sam-translator` expands them. It sees only what can concern a queue: SAM functions
-with their queue settings, state machines and connectors. So a missing handler or an API that is
-described in another file does not stop the expansion. It makes no AWS call here.
+AWS's own `aws-sam-translator` expands them. It gets only what can concern a queue: SAM functions
+with their queue settings, state machines and connectors. So a missing handler, or an API that is
+described in another file, does not stop the expansion. The translator makes no AWS call here.
 
 https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification.html
 """
@@ -10,12 +10,12 @@ https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/s
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from samtranslator.metrics.metrics import DummyMetricsPublisher, Metrics
 from samtranslator.model.exceptions import ExceptionWithMessage, InvalidDocumentException
 from samtranslator.parser.parser import Parser
 from samtranslator.translator.translator import Translator
@@ -56,6 +56,8 @@ _REGION = "us-east-1"
 _WORK_STEPS_PER_CHARACTER = 4
 _WHOLE_NUMBER_REGEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _MOST_REASON_CHARACTERS = 200
+# Without a handler, Python prints the translator's warnings, which may contain a template's text.
+logging.getLogger("samtranslator").addHandler(logging.NullHandler())
 
 
 def expand_sam_resources(root: dict[str, Any], budget: WorkBudget) -> Expansion:
@@ -149,9 +151,10 @@ def _get_type(resource: Any) -> str:
 
 
 def _reduce_resources(source_resources: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the resources that the translator must see, each with what it needs.
+    """Return the resources for the translator: SAM functions, state machines and connectors.
 
-    It sees every resource that is not SAM's, because a connector may connect it.
+    SAM resources are reduced to the properties that concern queues. The other resources of the
+    template are unchanged: a connector may name any of them.
     """
     reduced_resources = dict[str, Any]()
     for logical_id, resource in source_resources.items():
@@ -160,12 +163,15 @@ def _reduce_resources(source_resources: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if not resource_type.startswith(SAM_TYPE_PREFIX):
             reduced_resources[logical_id] = resource
-        elif reduce_properties := _REDUCTION_BY_TYPE.get(resource_type):
-            properties = get_mapping(resource, "Properties") or {}
-            reduced_resources[logical_id] = {
-                **resource,
-                "Properties": reduce_properties(properties),
-            }
+            continue
+        properties = get_mapping(resource, "Properties") or {}
+        if resource_type == _FUNCTION_TYPE:
+            properties = _reduce_function(properties)
+        elif resource_type == _STATE_MACHINE_TYPE:
+            properties = _reduce_state_machine(properties)
+        elif resource_type != _CONNECTOR_TYPE:
+            continue
+        reduced_resources[logical_id] = {**resource, "Properties": properties}
     return reduced_resources
 
 
@@ -193,13 +199,6 @@ def _reduce_state_machine(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {**_STATE_MACHINE_STAND_IN, **role}
 
 
-_REDUCTION_BY_TYPE: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    _FUNCTION_TYPE: _reduce_function,
-    _STATE_MACHINE_TYPE: _reduce_state_machine,
-    _CONNECTOR_TYPE: dict,
-}
-
-
 def _translate(
     translator_input: Mapping[str, Any], budget: WorkBudget
 ) -> tuple[dict[str, str], dict[str, Any]]:
@@ -214,8 +213,7 @@ def _translate(
     budget.use_steps(len(input_text) * _WORK_STEPS_PER_CHARACTER)
     typed_input = _restore_scalar_types(json.loads(input_text))
     session_stand_in: Any = SimpleNamespace(region_name=_REGION)
-    metrics = Metrics("mendq", DummyMetricsPublisher())
-    translator = Translator({}, Parser(), boto_session=session_stand_in, metrics=metrics)
+    translator = Translator({}, Parser(), boto_session=session_stand_in)
     try:
         translated_template = translator.translate(
             typed_input, parameter_values={}, passthrough_metadata=True
@@ -224,9 +222,6 @@ def _translate(
         return dict(_describe_mistake(mistake) for mistake in error.causes), {}
     except Exception as error:  # noqa: BLE001 - a strange template ends the translator anyhow
         return {"": f"the SAM translator ends with {type(error).__name__}"}, {}
-    finally:
-        # Otherwise the translator warns of metrics that nobody published. They go nowhere.
-        metrics.publish()
     return {}, translated_template["Resources"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -131,8 +131,3 @@ def test_failed_runs_among_many_others_of_their_hour_took_as_long_as_its_slowest
 def test_duration_of_failed_runs_is_unknown_without_datapoints() -> None:
     metrics = read_metrics(invocations_sum={at(6): 9.0}, errors_sum={at(6): 9.0})
     assert metrics["failed_stretch"].failed_run_seconds is None
-
-
-def test_six_hours_of_function_metrics_are_five_queries_as_one_hour_was() -> None:
-    assert len(FUNCTION_METRIC_BY_KEY) == 5
-    assert max(metric.period for metric in FUNCTION_METRIC_BY_KEY.values()) == timedelta(hours=1)

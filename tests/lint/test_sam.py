@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -325,3 +327,28 @@ def test_lint_expands_a_state_machine_that_brings_its_own_role() -> None:
   FlowRole: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {}}}
 """
     assert _lint_sam(SOUND_QUEUES + state_machine).not_judged == []
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "Events: {A: {Type: Schedule, Properties: {Schedule: x, DeadLetterConfig: {Type: SQS}}}}",
+        "EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS}}}",
+    ],
+    ids=["DLQ of a schedule", "destination of failed runs"],
+)
+def test_lint_judges_a_queue_that_sam_makes_for_failures_at_the_functions_lines(
+    properties: str,
+) -> None:
+    result = _lint_sam(_make_function("Timeout: 6", properties))
+    assert result.queues == 1
+    assert result.findings
+    assert {finding.path.split(".")[1] for finding in result.findings} == {"Bill"}
+
+
+def test_lint_of_a_sam_template_prints_none_of_the_translators_warnings(tmp_path: Path) -> None:
+    template = tmp_path / "template.yaml"
+    template.write_text(f"{HEADER}Resources:\n{SOUND_QUEUES}{_make_function('Timeout: 6')}")
+    command = [sys.executable, "-c", "from mendq.cli.app import app; app()", "lint", str(template)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.stderr == ""

@@ -7,7 +7,7 @@ function's timeout. The messages of a failed run return to the queue, or move to
 1. Lambda reports at least FEWEST_FAILED_RUNS failed runs in the last hour. How many messages the
    queue holds now does not matter: a DLQ may take them faster than a scan can see them. If no
    function fails in the last hour by these rules, the stretch of the last six hours with the most
-   failed runs counts instead, because messages that it lost are still lost.
+   failed runs counts instead, because messages that failed then may be in the DLQ.
 2. Nobody stops runs at the timeout on purpose. So if Lambda stopped at least 1 of 5 runs of the
    last hour, that is a fault although the messages are finished later. Below that, a dependency may
    have been down for some minutes. In all other cases rule 3 holds.
@@ -35,7 +35,7 @@ failed runs may be about them. Rule 3 still asks for unfinished messages of this
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -144,7 +144,7 @@ class FailedRuns:
 
     @property
     def time_text(self) -> str:
-        """When the runs failed, for a sentence."""
+        """The time of the failed runs, as a sentence says it."""
         if self.stretch is None:
             return "in the last hour"
         return f"between {self.stretch.begins_at:%H:%M} and {self.stretch.ends_at:%H:%M} UTC"
@@ -174,27 +174,27 @@ def find_failed_runs(facts: Facts, *, at_timeout: bool) -> FailedRuns | None:
     measurement = facts.measurement
     if measurement is None or _is_group_blocked(facts, measurement):
         return None
-    all_harmful_runs = [
-        runs
-        for runs in _list_runs_of_last_hour(facts)
-        if _are_runs_harmful(facts, measurement, runs)
-    ] or [
-        runs
-        for runs in _list_runs_of_stretches(facts)
-        if _are_runs_harmful(facts, measurement, runs)
-    ]
-    harmful_runs = [
-        runs for runs in all_harmful_runs if runs.consumer.do_runs_time_out is at_timeout
-    ]
+    harmful_runs = _select_harmful_runs(facts, measurement, _list_runs_of_last_hour(facts))
+    if not harmful_runs:
+        harmful_runs = _select_harmful_runs(facts, measurement, _list_runs_of_stretches(facts))
+    harmful_runs = [runs for runs in harmful_runs if runs.consumer.do_runs_time_out is at_timeout]
     return max(harmful_runs, key=lambda runs: runs.consumer.failed_runs, default=None)
 
 
+def _select_harmful_runs(
+    facts: Facts, measurement: Measurement, all_runs: Iterable[FailedRuns]
+) -> list[FailedRuns]:
+    return [runs for runs in all_runs if _are_runs_harmful(facts, measurement, runs)]
+
+
 def _list_runs_of_last_hour(facts: Facts) -> Iterator[FailedRuns]:
+    """Yield the runs of each function in the last hour, also if none of them failed."""
     for consumer in facts.lambda_consumers:
         yield FailedRuns(consumer, invocations_of_receives=consumer.invocations)
 
 
 def _list_runs_of_stretches(facts: Facts) -> Iterator[FailedRuns]:
+    """Yield the failed stretch of each function that has one."""
     for consumer in facts.lambda_consumers:
         stretch = consumer.failed_stretch
         if stretch is None:
@@ -331,7 +331,7 @@ def _would_consumer_failing_page(facts: Facts) -> bool:
 
 
 class FailedRunsAdvice(NamedTuple):
-    """What people are told about failed runs, and if they are paged."""
+    """The reason and the command that people get about failed runs; they may also be paged."""
 
     reason: str
     command: str
@@ -345,7 +345,7 @@ def make_advice(
     *,
     at_timeout: bool,
 ) -> FailedRunsAdvice:
-    """Return what people are told about the failed runs that `find_failed_runs` finds.
+    """Return the advice to people about the failed runs that `find_failed_runs` finds.
 
     Args:
         facts: The queue.

@@ -53,7 +53,8 @@ ROUND_GAP = timedelta(minutes=2)
 # A message that fails at once, or whose consumer is busy, fails for the last time later than its
 # visibility timeouts say.
 TIME_TO_FAIL = timedelta(minutes=5)
-# At least this share of the minutes must be outside of all rounds, to know the usual sends.
+# The usual sends are those of the minutes outside of all rounds. They are known if these minutes
+# are at least this share of all.
 LEAST_SHARE_OF_OTHER_MINUTES = 0.25
 # A round counts as sent back if the source has at least LEAST_RESENT_SHARE as many sends more than
 # usual. In all rounds together they are at most this many times the deletes. With more, a producer
@@ -63,7 +64,8 @@ MOST_SENDS_PER_DELETE = 1.5
 CHANCE_DEVIATIONS = 3
 # Gauges are inexact, and messages may come back a round later.
 LEAST_SHARE_OF_EXPECTED_MESSAGES = 0.8
-# At least this share of the last round's messages is in the DLQ again, or on its way there.
+# Messages still go round if at least this share of the last round is in the DLQ again, or on its
+# way there.
 LEAST_KEPT_SHARE = 0.5
 
 
@@ -100,7 +102,7 @@ class RedriveLoop:
     explains_dlq: bool
 
     @property
-    def sent_back(self) -> int:
+    def returned_messages(self) -> int:
         """The number of messages of all rounds. A message counts in each round."""
         return sum(dlq_round.messages for dlq_round in self.rounds)
 
@@ -191,12 +193,14 @@ def _do_sends_match(measurement: Measurement, rounds: Sequence[Round]) -> bool:
     deleted_count = sum(dlq_round.messages for dlq_round in rounds)
     resent_rounds = [
         dlq_round
-        for dlq_round, resent_count in zip(rounds, resent_counts, strict=True)
-        if resent_count >= LEAST_RESENT_SHARE * dlq_round.messages
+        for dlq_round, resent_of_round in zip(rounds, resent_counts, strict=True)
+        if resent_of_round >= LEAST_RESENT_SHARE * dlq_round.messages
     ]
-    return chance_sends < sum(resent_counts) <= MOST_SENDS_PER_DELETE * deleted_count and len(
-        resent_rounds
-    ) >= LEAST_SHARE_OF_EXPECTED_MESSAGES * len(rounds)
+    resent_count = sum(resent_counts)
+    is_more_than_chance = resent_count > chance_sends
+    is_no_producer = resent_count <= MOST_SENDS_PER_DELETE * deleted_count
+    are_most_rounds_resent = len(resent_rounds) >= LEAST_SHARE_OF_EXPECTED_MESSAGES * len(rounds)
+    return is_more_than_chance and is_no_producer and are_most_rounds_resent
 
 
 def _select_failed_rounds(
@@ -241,7 +245,7 @@ def _make_loop(
     dlq_messages = count_messages(facts.dlq)
     messages_in_loop = dlq_messages
     if dlq_messages < LEAST_KEPT_SHARE * messages_of_last_round:
-        # They are on their way back to the DLQ.
+        # The other messages of the last round may still be on their way back to the DLQ.
         if count_messages(facts) < LEAST_KEPT_SHARE * messages_of_last_round:
             return None
         messages_in_loop = messages_of_last_round
@@ -253,5 +257,5 @@ def _make_loop(
         <= max(dlq_round.messages for dlq_round in rounds) + MARGIN_MESSAGES,
     )
     expected_messages = ROUNDS_OF_LOOP * messages_in_loop
-    is_same = loop.sent_back >= LEAST_SHARE_OF_EXPECTED_MESSAGES * expected_messages
+    is_same = loop.returned_messages >= LEAST_SHARE_OF_EXPECTED_MESSAGES * expected_messages
     return loop if is_same else None
