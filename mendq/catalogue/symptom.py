@@ -140,6 +140,7 @@ class DetectedFault:
             symptom of one source is enough.
         should_page: False if the page about messages that arrive in the DLQ must not wait for this
             fault: it is recorded without a page, and does not explain all of these messages.
+        mapping_id: The event source mapping with the fault; empty if it is in no mapping.
     """
 
     because: str
@@ -148,6 +149,7 @@ class DetectedFault:
     source_arns: tuple[str, ...] | None = None
     possible_source_arns: tuple[str, ...] = ()
     should_page: bool = True
+    mapping_id: str = ""
 
 
 @dataclass(frozen=True)

@@ -275,9 +275,14 @@ def _check_symptom(
     if detected_fault is None:
         return None
     names_of_read_attributes = [*queue.attributes.names_of_read_attributes]
-    return _make_finding(
+    finding = _make_finding(
         declared_queues, symptom, queue, names_of_read_attributes, detected_fault.because
     )
+    event_source_mapping = declared_queues.template.resources.get(detected_fault.mapping_id)
+    if event_source_mapping is None:
+        return finding
+    place = declared_queues.find_resource_place(event_source_mapping)
+    return replace(finding, path=place.path, line=place.line)
 
 
 def _explain_unknown_dlq(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> str | None:

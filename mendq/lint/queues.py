@@ -205,20 +205,24 @@ class DeclaredQueues:
                 0,
                 event_source_mapping=event_source_mapping,
                 why_timeout_unknown=error.because,
+                mapping_id=event_source_mapping.logical_id,
             )
         return DeclaredConsumer(
             function_arn,
             timeout_seconds,
             batching_window_seconds,
             event_source_mapping=event_source_mapping,
+            mapping_id=event_source_mapping.logical_id,
         )
 
     def _read_mapping_settings(
         self, consumer: DeclaredConsumer, *, is_fifo: bool
     ) -> DeclaredConsumer:
-        """Return the consumer with batch size, maximum concurrency and pollers of its mapping.
+        """Return the consumer with the settings of its mapping.
 
         `why_refused` is set if Lambda would refuse them together, or if one of them is not known.
+        In the last case the mapping counts as one that takes the answer which messages failed, so
+        that no check reports it.
         """
         mapping_properties = consumer.event_source_mapping.properties
         try:
@@ -227,13 +231,21 @@ class DeclaredQueues:
                 self._resolve_setting(mapping_properties, "ScalingConfig", "MaximumConcurrency")
             )
             pollers = self._resolve_pollers(mapping_properties)
+            response_types = to_list(
+                self.resolver.resolve(mapping_properties.get("FunctionResponseTypes"))
+            )
         except UnknownValue as error:
-            return replace(consumer, why_refused=f"if Lambda takes the mapping: {error.because}")
+            return replace(
+                consumer,
+                reports_item_failures=True,
+                why_refused=f"how its mapping is set: {error.because}",
+            )
         consumer = replace(
             consumer,
             batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
             maximum_concurrency=maximum_concurrency,
             provisioned_pollers=pollers,
+            reports_item_failures="ReportBatchItemFailures" in response_types,
         )
         if consumer.why_timeout_unknown:
             return consumer

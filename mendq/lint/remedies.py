@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.access.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
+from mendq.catalogue.consumers.batch_failures_not_reported import BATCH_FAILURES_NOT_REPORTED
+from mendq.catalogue.consumers.batch_failures_not_reported import (
+    detect as detect_batch_failures_not_reported,
+)
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.dlq.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
 from mendq.catalogue.dlq.dlq_type_mismatch import DLQ_TYPE_MISMATCH
@@ -156,11 +160,28 @@ def _make_sqs_keys_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
     )
 
 
+def _make_batch_failures_lines(
+    queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> TemplateLines:
+    """Return the property that lets a mapping take the answer which messages failed."""
+    fault = detect_batch_failures_not_reported(queue)
+    mapping_id = to_terminal_text(fault.mapping_id) if fault else ""
+    template = declared_queues.template
+    owner = mapping_id
+    if template.is_generated(mapping_id):
+        owner = template.find_place("Resources", mapping_id).path.removeprefix("Resources.")
+    return (
+        f"# in {owner}; then let the code return batchItemFailures",
+        *template.render_declaration("FunctionResponseTypes", ["ReportBatchItemFailures"]),
+    )
+
+
 _PROPERTIES_COPIED_TO_DLQ = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
 _REMOVE_KMS_KEY_REMEDY = _CommentRemedy("leave {} out", "KmsMasterKeyId")
 _SQS_OWNED_KEYS_REMEDY = _PropertyRemedy("SqsManagedSseEnabled", True)
 # Remedies that do not come from the catalogue's plan, by symptom.
 _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
+    BATCH_FAILURES_NOT_REPORTED.name: _make_batch_failures_lines,
     DLQ_MISSING.name: _make_dlq_lines,
     TLS_NOT_ENFORCED.name: _make_tls_policy_lines,
     # The source's ARN must be written out. A reference would make the DLQ depend on the source, and

@@ -98,6 +98,7 @@ _RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _CloudFormationType] = {
             "Enabled",
             "MaximumBatchingWindowInSeconds",
             "BatchSize",
+            "FunctionResponseTypes",
             *_SETTINGS_BY_BLOCK_PROPERTY,
         ),
     ),

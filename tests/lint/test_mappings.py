@@ -22,19 +22,24 @@ def _lint_bytes(content: bytes) -> LintResult:
     return lint(read_template(content), "", DeployTarget())
 
 
-def _lint_mapping(*, is_fifo: bool = False, **settings: Any) -> list[str]:
-    """Return what lint says of the mapping of a queue that a function reads."""
-    queue_properties = {"FifoQueue": True} if is_fifo else {}
+def _make_resources(*, is_fifo: bool = False, **settings: Any) -> dict[str, Any]:
+    """Return a queue, the function that reads it, and the mapping with these settings."""
     mapping = {
         "EventSourceArn": {"Fn::GetAtt": ["Orders", "Arn"]},
         "FunctionName": {"Ref": "Bill"},
         **settings,
     }
-    resources = {
+    queue_properties = {"FifoQueue": True} if is_fifo else {}
+    return {
         "Orders": {"Type": "AWS::SQS::Queue", "Properties": queue_properties},
         "Bill": {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": 5}},
         "Reads": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
     }
+
+
+def _lint_mapping(*, is_fifo: bool = False, **settings: Any) -> list[str]:
+    """Return what lint says of the mapping of a queue that a function reads."""
+    resources = _make_resources(is_fifo=is_fifo, **settings)
     result = _lint_bytes(json.dumps({"Resources": resources}).encode())
     assert any(finding.symptom == "dlq_missing" for finding in result.findings)
     return [place.because for place in result.not_judged if place.path == PLACE]
@@ -90,7 +95,7 @@ def test_lint_leaves_undecided_if_lambda_takes_a_mapping_that_depends_on_a_condi
     pollers = {"Fn::If": ["Busy", {"MaximumPollers": 10}, {}]}
     assert _lint_mapping(
         ScalingConfig={"MaximumConcurrency": 5}, ProvisionedPollerConfig=pollers
-    ) == ["if Lambda takes the mapping: Fn::If: a condition decides it"]
+    ) == ["how its mapping is set: Fn::If: a condition decides it"]
 
 
 @pytest.mark.parametrize(
@@ -151,9 +156,35 @@ def test_number_of_pollers_that_is_known_after_the_apply_is_not_taken_as_unset()
         scaling_config=[{"maximum_concurrency": 5}],
         provisioned_poller_config=[{"minimum_pollers": 2}],
     )
-    assert because.startswith("if Lambda takes the mapping: ")
+    assert because.startswith("how its mapping is set: ")
 
 
 def test_pollers_that_the_provider_computes_and_no_block_sets_are_none() -> None:
     unknown = {"provisioned_poller_config": True}
     assert _lint_plan(unknown, scaling_config=[{"maximum_concurrency": 5}]) == []
+
+
+def test_lint_of_batches_without_failure_reports_points_to_the_mapping() -> None:
+    result = _lint_bytes(json.dumps({"Resources": _make_resources(BatchSize=2)}).encode())
+    (finding,) = [
+        finding for finding in result.findings if finding.symptom == "batch_failures_not_reported"
+    ]
+    assert finding.path == PLACE
+    assert finding.remedy[0] == "# in Reads; then let the code return batchItemFailures"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"BatchSize": 1},
+        {"FunctionResponseTypes": ["ReportBatchItemFailures"]},
+        {"FunctionResponseTypes": {"Fn::If": ["Known", ["ReportBatchItemFailures"], []]}},
+        {"BatchSize": {"Fn::If": ["Known", 1, 10]}},
+    ],
+    ids=["one message", "reports", "reports by a condition", "size by a condition"],
+)
+def test_lint_of_a_mapping_that_reports_failures_or_may_do_so_has_no_finding_about_them(
+    settings: dict[str, Any],
+) -> None:
+    result = _lint_bytes(json.dumps({"Resources": _make_resources(**settings)}).encode())
+    assert "batch_failures_not_reported" not in {finding.symptom for finding in result.findings}

@@ -37,7 +37,7 @@ SOUND_QUEUES = """
           - {Effect: Deny, Principal: "*", Action: "sqs:*", Resource: "*",
              Condition: {Bool: {"aws:SecureTransport": "false"}}}
 """
-SQS_EVENT = "Events: {New: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}}"
+SQS_EVENT = "Events: {New: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn, BatchSize: 1}}}"
 
 
 def _lint_sam(resources: str, *, sections: str = "") -> LintResult:
@@ -120,6 +120,16 @@ def test_lint_of_a_mapping_to_a_function_alias_of_sam_finds_the_functions_timeou
     assert _list_findings(_lint_sam(SOUND_QUEUES + function)) == [
         "Orders: visibility_timeout_too_short"
     ]
+
+
+def test_lint_of_an_sqs_event_in_batches_without_failure_reports_points_to_the_event() -> None:
+    event = "Events: {New: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}}"
+    result = _lint_sam(SOUND_QUEUES + _make_function("Timeout: 6", event))
+    assert _list_findings(result) == ["Orders: batch_failures_not_reported"]
+    (finding,) = result.findings
+    assert finding.path == "Resources.Bill.Properties.Events.New"
+    assert finding.remedy[0].startswith("# in Bill.Properties.Events.New; ")
+    assert "FunctionResponseTypes:" in finding.remedy
 
 
 SQS_SUBSCRIPTION = """

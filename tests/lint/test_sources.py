@@ -134,7 +134,7 @@ def test_plan_links_a_new_event_source_mapping_to_its_new_queue_by_reference() -
     changes = (
         make_new_queue(ORDERS, name="orders"),
         BILL,
-        make_change(MAPPING, {"enabled": True}, REFERENCE_ARGUMENTS),
+        make_change(MAPPING, {"enabled": True, "batch_size": 1}, REFERENCE_ARGUMENTS),
     )
     assert _lint_changes(*changes, root=root) == (SYMPTOMS, {})
 
@@ -162,7 +162,7 @@ def test_plan_links_a_mapping_to_its_queue_through_module_variables_and_outputs(
         BILL,
         make_change(
             f"module.reader.{MAPPING}",
-            {"enabled": True, "function_name": "bill"},
+            {"enabled": True, "function_name": "bill", "batch_size": 1},
             REFERENCE_ARGUMENTS[:1],
         ),
     )
@@ -193,7 +193,7 @@ def test_plan_with_an_ambiguous_queue_reference_leaves_the_checks_undecided(
     changes = (
         make_new_queue(ORDERS, name="orders"),
         BILL,
-        make_change(MAPPING, {"enabled": True}, REFERENCE_ARGUMENTS),
+        make_change(MAPPING, {"enabled": True, "batch_size": 1}, REFERENCE_ARGUMENTS),
     )
     symptoms, not_judged = _lint_changes(*changes, root=root)
     assert not symptoms
@@ -208,7 +208,7 @@ def test_plan_with_circular_module_references_is_judged_without_endless_loop() -
     root = {"resources": [_make_mapping_block(queue=["module.m.a"])], "module_calls": calls}
     changes = (
         make_new_queue(ORDERS, name="orders"),
-        make_change(MAPPING, {"enabled": True}, REFERENCE_ARGUMENTS),
+        make_change(MAPPING, {"enabled": True, "batch_size": 1}, REFERENCE_ARGUMENTS),
     )
     assert _lint_changes(*changes, root=root)[0] == set()
 
@@ -228,7 +228,7 @@ def _lint_new_dlq(
 
     The redrive policy has these references. It is an argument of the queue or its own resource.
     """
-    mapping = make_change(MAPPING, {"enabled": True}, REFERENCE_ARGUMENTS)
+    mapping = make_change(MAPPING, {"enabled": True, "batch_size": 1}, REFERENCE_ARGUMENTS)
     dlq = make_new_queue(DEAD, message_retention_seconds=86_400)
     blocks = [make_block(DEAD), _make_mapping_block(queue=make_references(ORDERS))]
     if not has_policy_resource:
@@ -279,7 +279,7 @@ def test_plan_leaves_values_known_after_apply_undecided() -> None:
         make_new_queue(ORDERS, redrive_policy=UNKNOWN, visibility_timeout_seconds=UNKNOWN),
         make_new_queue(DEAD, **LONG_RETENTION),
         BILL,
-        make_change(MAPPING, {"enabled": True}, REFERENCE_ARGUMENTS),
+        make_change(MAPPING, {"enabled": True, "batch_size": 1}, REFERENCE_ARGUMENTS),
     )
     blocks = (
         make_block(
@@ -306,7 +306,7 @@ def test_plan_with_a_redrive_policy_of_an_unknown_queue_leaves_dlq_missing_undec
     changes = (
         make_new_queue(ORDERS),
         BILL,
-        make_change(MAPPING, {"enabled": True}, REFERENCE_ARGUMENTS),
+        make_change(MAPPING, {"enabled": True, "batch_size": 1}, REFERENCE_ARGUMENTS),
     )
     root = {
         "resources": [
