@@ -152,6 +152,7 @@ from mendq.model.case import (
     DLQ_MADE_FOR_SOURCE_KEY,
     MODE_LOWERED_BY_CASE_KEY,
     QUEUE_DELETED_CODE,
+    SOURCE_ACCESS_KEY,
     Case,
     Severity,
     start_case,
@@ -161,8 +162,9 @@ from mendq.model.facts import Facts, count_affected_messages
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.principals import name_first_principals
+from mendq.model.receiver import make_access_digest
 from mendq.model.state import State, find_state_time_limit
-from mendq.model.steps import AttributeStep, SetVisibilityTimeout
+from mendq.model.steps import AttributeStep, SetVisibilityTimeout, find_redrive_destination
 from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.announcements import choose_severity
 from mendq.notifications.own_change import describe_own_change, make_rollback_command
@@ -691,9 +693,23 @@ def _open_case(
         "needs": build_needs_document(symptom, facts),
         MODE_LOWERED_BY_CASE_KEY: situation.unhelpful_case_id,
         DLQ_MADE_FOR_SOURCE_KEY: situation.managed_source_arn,
+        SOURCE_ACCESS_KEY: _make_source_access_digest(situation, steps),
     }
     evidence |= {detail_name: detail for detail_name, detail in detail_by_name.items() if detail}
     return replace(case, evidence=evidence)
+
+
+def _make_source_access_digest(situation: Situation, steps: Steps) -> str:
+    """Return the digest of the policy and KMS key of a redrive's source.
+
+    Return an empty text if the steps are no redrive, or if the source was not read. The redrive
+    halts before its first message if the digest has changed by then.
+    """
+    source_arn = find_redrive_destination(_make_step_documents(steps))
+    for source in situation.facts.dlq_sources or ():
+        if source.queue_arn == source_arn and source.exists:
+            return make_access_digest(source.attributes)
+    return ""
 
 
 def _prepend_own_change(situation: Situation, reason: str) -> str:

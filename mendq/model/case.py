@@ -42,6 +42,9 @@ MODE_LOWERED_BY_CASE_KEY = "lowered_by"
 # A key in the evidence of a case about an unmanaged DLQ that Mendq made. The value is the managed
 # source for which Mendq made the DLQ.
 DLQ_MADE_FOR_SOURCE_KEY = "made_for"
+# A key in the evidence of a case that plans a redrive. The value is the digest of the source's
+# policy and KMS key when the redrive was planned (`mendq.model.receiver.make_access_digest`).
+SOURCE_ACCESS_KEY = "source_access"
 
 # The keys that a transition's document must have.
 _DOCUMENT_KEYS = (

@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from mendq.model.consent import Consent
-from mendq.model.facts import Facts, function_name, is_aws_managed_key, is_key_of_another_account
+from mendq.model.facts import (
+    Facts,
+    QueueFacts,
+    function_name,
+    is_aws_managed_key,
+    is_key_of_another_account,
+)
 from mendq.model.mode import Mode
-from mendq.model.policy import Statement, parse_statements
+from mendq.model.policy import Statement, may_apply_to, parse_statements
 from mendq.model.queue import (
     LONGEST_RETENTION_SECONDS,
     QUARANTINE_SUFFIX,
@@ -21,6 +27,8 @@ from mendq.model.queue import (
     parse_redrive_allow_policy,
 )
 from mendq.model.steps import SetMaximumMessageSize
+
+_RECEIVE_ACTIONS = ("sqs:ReceiveMessage",)
 
 
 def select_confirmed_sources(
@@ -163,6 +171,24 @@ def _list_quarantine_faults(
         yield f"it takes no messages of {required_size_text}, as there may be with their mark"
     if int(quarantine_attributes.get("DelaySeconds", "0")):
         yield "it has a DelaySeconds: whoever looks after messages would not see them"
+
+
+def find_outsider_access_to_messages(queue: QueueFacts) -> str | None:
+    """Return the first sentence part that names outsiders who may receive the queue's messages.
+
+    An outsider is a principal of another account, or an AWS service. Conditions are ignored. Return
+    None if the policy allows no outsider to receive, or if there is no policy.
+    """
+    statements = parse_statements(queue.attributes.get("Policy", ""))
+    if statements is None:
+        return "its policy cannot be read, so it may let everybody in"
+    account = parse_queue_arn(queue.queue_arn).account
+    for statement in statements:
+        if statement.allows and may_apply_to(statement, _RECEIVE_ACTIONS, queue.queue_arn):
+            fault = next(_list_faults_of_statement(account, statement), None)
+            if fault is not None:
+                return fault
+    return None
 
 
 def _list_outsider_access_faults(account: str, policy: str) -> Iterator[str]:

@@ -46,9 +46,10 @@ class RedriveQueues(Struct, frozen=True):
     A different creation time shows that a queue was deleted and created again.
 
     Attributes:
-        source_access_digest: The digest of the source's policy and KMS key when the redrive began
-            (`make_access_digest`). Empty until they were read, and in progress that a version
-            before this field stored.
+        source_access_digest: The digest of the source's policy and KMS key when the redrive was
+            planned (`make_access_digest`). If the case does not have it, because an earlier version
+            of Mendq opened the case, it is the digest when the redrive began. Empty until they were
+            read, and in progress that a version before this field stored.
     """
 
     dlq_arn: str

@@ -209,7 +209,7 @@ def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts
 
 
 def describe_opened_source(progress: RedriveProgress, source: Facts, run: RedriveRun) -> str:
-    """Return a sentence if the source's policy or key changed since the redrive began.
+    """Return a sentence if the source's policy or key changed since the redrive was planned.
 
     Other people may then read what goes back. Empty if nothing changed, if the source was deleted,
     if Mendq itself put a pinned policy back, or if a person confirmed the queue as it is now.
@@ -228,9 +228,9 @@ def describe_opened_source(progress: RedriveProgress, source: Facts, run: Redriv
     ):
         return ""
     return (
-        f"the policy or the KMS key of {source.queue_arn} changed since this redrive began, so "
-        "others might read what goes back. See who changed it and who can read it. If it is right, "
-        "start a new redrive"
+        f"the policy or the KMS key of {source.queue_arn} changed since this redrive was "
+        "planned, so others might read what goes back. See who changed it and who can read it. If "
+        "it is right, start a new redrive"
     )
 
 

@@ -31,7 +31,7 @@ from mendq.catalogue.dlq.unconfirmed_receiver import refuse_unconfirmed_receiver
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
 from mendq.heal.resume import continue_case, read_case_request
-from mendq.model.case import Case
+from mendq.model.case import SOURCE_ACCESS_KEY, Case
 from mendq.model.dlq import arn_of_quarantine, make_quarantine_attributes, why_unfit_as_quarantine
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.mode import Mode
@@ -167,7 +167,11 @@ def load_or_start_progress(
         if progress.source_arn == source_arn:
             return progress
         unreadable_reason = f"the redrive of {case.queue_arn} goes to {progress.source_arn:.200}"
-    queues = RedriveQueues(case.queue_arn, source_arn)
+    queues = RedriveQueues(
+        case.queue_arn,
+        source_arn,
+        source_access_digest=str(case.evidence.get(SOURCE_ACCESS_KEY, "")),
+    )
     canary_size = run.settings.bounds.canary
     progress = RedriveProgress.start(case.case_id, queues, size=canary_size, now=run.now)
     progress = replace(progress, n=claim.progress_number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -46,6 +47,7 @@ from mendq.catalogue.examples import (
     source,
 )
 from mendq.model.case import Case
+from mendq.model.dlq import find_outsider_access_to_messages
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import RECENT_DELETES_PERIOD, Window
 from mendq.model.metrics import summarize_series as measured_in
@@ -190,6 +192,50 @@ def test_redrive_is_only_proposed_for_an_unproven_fix_a_fifo_dlq_or_an_unknown_a
     facts: Facts, says: str
 ) -> None:
     assert says in expect_redrive_plan(facts, Mode.PROPOSE)
+
+
+def make_source_policy(principal: Any, action: str, effect: str = "Allow") -> str:
+    statement = {"Effect": effect, "Principal": principal, "Action": action, "Resource": "*"}
+    return json.dumps({"Statement": [statement]})
+
+
+OTHER_ROLE = {"AWS": "arn:aws:iam::999999999999:role/reader"}
+OWN_ROLE = {"AWS": "arn:aws:iam::123456789012:role/orders"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        (make_source_policy(OTHER_ROLE, "sqs:ReceiveMessage"), "lets in arn:aws:iam::999999999999"),
+        (make_source_policy(OTHER_ROLE, "sqs:*"), "lets in arn:aws:iam::999999999999"),
+        (make_source_policy("*", "sqs:Receive*"), "lets everybody in"),
+    ],
+)
+def test_redrive_is_only_proposed_and_names_outsiders_who_may_receive_from_the_source(
+    policy: str, says: str
+) -> None:
+    reason = expect_redrive_plan(
+        dlq_with_messages(dlq_sources=(source(Policy=policy),)), Mode.PROPOSE
+    )
+    assert "Others may read what goes back to orders" in reason
+    assert says in reason
+
+
+def test_unreadable_policy_of_a_queue_counts_as_access_by_outsiders() -> None:
+    assert find_outsider_access_to_messages(source(Policy="{"))
+    assert find_outsider_access_to_messages(source()) is None
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        make_source_policy(OTHER_ROLE, "sqs:SendMessage"),
+        make_source_policy(OWN_ROLE, "sqs:*"),
+        make_source_policy(OTHER_ROLE, "sqs:ReceiveMessage", "Deny"),
+    ],
+)
+def test_redrive_is_planned_alone_if_no_outsider_may_receive_from_the_source(policy: str) -> None:
+    expect_redrive_plan(dlq_with_messages(dlq_sources=(source(Policy=policy),)), Mode.HEAL)
 
 
 @pytest.mark.parametrize("mode", [Mode.PROPOSE, Mode.OBSERVE])

@@ -30,7 +30,7 @@ REFUSED = examples.failed_call("SendMessage", "AccessDenied")
 ONE_LATE_DELETE = Evidence((Sighting.of(LATE_DELETE_CALL),)).document()
 LATE_DELETES = Evidence((Sighting.of(LATE_DELETE_CALL),) * 3).document()
 # What heal adds as it opens a case.
-BESIDE = dict.fromkeys(("messages", "lowered_by", "needs"))
+BESIDE = dict.fromkeys(("messages", "lowered_by", "needs", "source_access"))
 OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logical-id": "Orders"}
 
 

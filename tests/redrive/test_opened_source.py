@@ -15,6 +15,7 @@ from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.queue import RedrivePolicy
+from mendq.model.receiver import make_access_digest
 from mendq.model.state import State
 from mendq.model.steps import RestorePolicy
 from mendq.redrive.redrive import SourceAccessGate
@@ -92,9 +93,58 @@ def test_change_of_the_source_between_two_batches_stops_the_tick_and_the_next_on
     assert not world.progress.is_over, "the tick only stops"
     assert world.tick().case is not None
     assert world.state is State.ESCALATED
-    assert "changed since this redrive began" in world.progress.because
+    assert "changed since this redrive was planned" in world.progress.because
     assert batches == [10]
     assert world.count_visible_messages(world.dlq) == 9
+
+
+def make_source_digest(world: RedriveWorld) -> str:
+    return make_access_digest(world.account.attributes(world.source))
+
+
+@pytest.mark.parametrize("change", [set_policy, set_key])
+def test_source_that_changed_between_plan_and_first_tick_halts_the_redrive_before_any_message(
+    world: RedriveWorld, change: Callable[[RedriveWorld], None]
+) -> None:
+    world.source_access = make_source_digest(world)
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    change(world)
+    outcome = world.tick()
+    assert outcome.sent_back_count == 0
+    assert world.state is State.ESCALATED
+    assert "changed since this redrive was planned" in world.progress.because
+    assert world.count_visible_messages(world.dlq) == 19
+    assert world.count_visible_messages(world.source) == 0
+
+
+def test_source_that_was_open_before_the_plan_is_as_approved_and_does_not_halt_the_redrive(
+    world: RedriveWorld,
+) -> None:
+    set_policy(world)
+    world.source_access = make_source_digest(world)
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    assert world.tick().sent_back_count == 15
+
+
+def test_source_that_was_opened_after_the_plan_and_confirmed_by_a_person_gets_its_messages(
+    world: RedriveWorld,
+) -> None:
+    world.source_access = make_source_digest(world)
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    set_policy(world)
+    confirm_receiver(world.account, world.source)
+    assert world.tick().sent_back_count == 15
+
+
+def test_redrive_of_a_case_without_a_digest_compares_with_the_first_tick(
+    world: RedriveWorld,
+) -> None:
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    set_policy(world)
+    assert world.tick().sent_back_count == 15
+    set_key(world)
+    assert world.tick().sent_back_count == 0
+    assert world.state is State.ESCALATED
 
 
 @pytest.mark.parametrize("change", [set_tag, set_max_receive_count])
@@ -164,7 +214,7 @@ def test_change_of_the_source_after_mendq_put_the_pinned_policy_back_halts_the_r
     world.tick()
     world.configure(world.source, Policy=OTHER_POLICY)
     assert world.tick().case is not None
-    assert "changed since this redrive began" in world.progress.because
+    assert "changed since this redrive was planned" in world.progress.because
     assert batches == [10]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from time import monotonic
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ from mendq.cases.receivers import Receivers
 from mendq.cases.record import Notification, record_transition
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import make_owner_request
-from mendq.model.case import Case, start_case
+from mendq.model.case import SOURCE_ACCESS_KEY, Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
@@ -77,6 +77,8 @@ class RedriveWorld:
     owner_requests: list[dict[str, Any]] = field(default_factory=list)
     owner_answer: dict[str, Any] = field(default_factory=lambda: dict(CALLED_OFF))
     bounds: Bounds = SOON
+    # The digest in the evidence of new cases; empty as in cases of earlier versions.
+    source_access: str = ""
     # Messages deleted by consumers, for every window that CloudWatch is asked for.
     deleted_messages: float = 9_000
     # Errors that SQS raises instead of a call. The first one that is not None counts.
@@ -93,7 +95,12 @@ class RedriveWorld:
         self, *states: State, steps: tuple[AttributeStep, ...] = (), **over: Any
     ) -> Case:
         """A case that went through these states, as the case store holds it."""
-        about = {"queue_arn": self.dlq, "symptom": SYMPTOM, **over}
+        about = {
+            "queue_arn": self.dlq,
+            "symptom": SYMPTOM,
+            "source_access": self.source_access,
+            **over,
+        }
         return record_case(self.account, states, steps or (self.redrive_step(),), **about)
 
     def read_newest_case(self) -> Case:
@@ -287,6 +294,7 @@ def record_case(
     case = None
     queue_arn = about["queue_arn"]
     symptom = about["symptom"]
+    source_access = about.pop("source_access", "")
     for state in states:
         view = context.case_store.look(queue_arn, symptom, ())
         if case is None:
@@ -301,6 +309,8 @@ def record_case(
                 previous=view.case,
                 **about,
             )
+            if source_access:
+                case = replace(case, evidence={**case.evidence, SOURCE_ACCESS_KEY: source_access})
         else:
             case = case.move_to(state, "it came to that", account.now)
         notification = Notification(None, Facts(queue_arn, {}, {}))

@@ -5,7 +5,7 @@ only if the cause of the failure is fixed. The rules:
 
 1. A case about the source must explain the messages, and its cause must be fixed. If the fix is not
    proven, if nothing shows since when the messages wait, or if the DLQ is a FIFO queue, a person
-   approves the redrive.
+   approves the redrive. The same holds if outsiders may receive from the source.
 2. Nothing but its sources sends to the DLQ. Otherwise nobody knows which messages are fixed. It
    has no DLQ itself.
 3. Nobody else works on the messages: no function reads the DLQ, nobody deletes messages, and no
@@ -46,6 +46,7 @@ from mendq.catalogue.dlq.time_left import (
     estimate_duration,
 )
 from mendq.model.case import Case
+from mendq.model.dlq import find_outsider_access_to_messages
 from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, QueueFacts, RedriveSource
 from mendq.model.limits import Bounds
 from mendq.model.metrics import DATAPOINT_PERIOD, RECENT_DELETES_PERIOD
@@ -138,7 +139,7 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
     """Plan to send all messages of the DLQ back to their source.
 
     If they could expire during the redrive, the plan raises the DLQ's retention to SQS's maximum
-    first. A person must approve the plan if `_list_redrive_doubts` has a doubt. The plan goes no
+    first. A person must approve the plan if there is a doubt. The plan goes no
     further than the source's mode allows.
 
     Args:
@@ -166,7 +167,10 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
         and retention_seconds < longest_retention_seconds
     ):
         steps.append(SetMessageRetention(retention_seconds, longest_retention_seconds))
-    redrive_doubts = tuple(_list_redrive_doubts(facts, facts_of_source, redrive_source))
+    redrive_doubts = (
+        *_list_redrive_doubts(facts, facts_of_source, redrive_source),
+        *_list_readers_doubts(source_queue),
+    )
     plan_sentences = forecast.list_sentences(is_retention_raised=len(steps) > 1)
     reason = ". ".join((first_sentence, *redrive_doubts, *plan_sentences))
     highest_mode = Mode.PROPOSE if redrive_doubts else Mode.HEAL
@@ -196,6 +200,17 @@ def _list_redrive_doubts(
         yield (
             f"Order will mix: {facts.visible:,} go in behind and among others, of which "
             f"{source.deletes_per_second:.1f} a second are handled"
+        )
+
+
+def _list_readers_doubts(source_queue: QueueFacts) -> Iterator[str]:
+    """Yield a sentence if outsiders may receive what goes back to the source."""
+    outsider_text = find_outsider_access_to_messages(source_queue)
+    if outsider_text is not None:
+        name = parse_queue_arn(source_queue.queue_arn).name
+        yield (
+            f"Others may read what goes back to {name}: {outsider_text[:200]}. If that is not "
+            "intended, close the queue first"
         )
 
 
