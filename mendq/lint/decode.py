@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from mendq.lint.serverless import expand_serverless_file, is_serverless_file
 from mendq.lint.template import (
     BYTES_PER_WORK_STEP,
     MAXIMUM_NESTED_LEVELS,
@@ -98,10 +99,12 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
         raise NotATemplate(
             f"{line_number_prefix}no YAML: {_shorten_to_line(parsing_problem)}"
         ) from error
-    return _expand_template(YamlTemplate(root, budget))
+    if is_serverless_file(root):
+        return YamlTemplate(root, budget, expansion=expand_serverless_file(root, budget))
+    return _expand_sam_template(YamlTemplate(root, budget))
 
 
-def _expand_template(template: YamlTemplate) -> YamlTemplate:
+def _expand_sam_template(template: YamlTemplate) -> YamlTemplate:
     """Return the template with its SAM resources expanded. Unchanged if it is no SAM template."""
     if SAM_TRANSFORM not in to_list(template.root.get("Transform")):
         return template

@@ -144,10 +144,11 @@ def lint(
             ignored_findings.append(finding_or_unchecked_place)
         else:
             findings.append(finding_or_unchecked_place)
+    defaults_of_file = template.expansion.default_by_variable if template.expansion else {}
     used_parameter_defaults = [
         {"parameter": parameter_name, "value": default_text}
         for parameter_name, default_text in sorted(
-            declared_queues.resolver.default_by_parameter.items()
+            {**defaults_of_file, **declared_queues.resolver.default_by_parameter}.items()
         )
     ]
     return LintResult(
@@ -396,6 +397,9 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
         macro_name = transform if isinstance(transform, str) else "a macro"
         place = template.find_place("Transform")
         yield UncheckedPlace(*place, f"what {macro_name} makes of the template is not known here")
+    if template.expansion:
+        for keys, reason in template.expansion.reason_by_unread_keys.items():
+            yield UncheckedPlace(*template.find_place(*keys), reason)
     checked_symptom_names = {symptom.name for symptom in CHECKED_SYMPTOMS}
     for resource in template.resources.values():
         yield from _explain_unchecked_resource(resource, declared_queues)
@@ -412,17 +416,12 @@ def _explain_unchecked_resource(
 ) -> Iterator[UncheckedPlace]:
     """Yield the place of a resource, with the reason, if lint cannot check the resource.
 
-    Lint cannot check an `Fn::` function in place of resources, a nested stack, a SAM resource that
-    cannot be expanded, or a queue or event source mapping whose values are not known. For any other
-    resource, nothing is yielded.
+    Lint cannot check an `Fn::` function in place of resources, a nested stack, or a queue or event
+    source mapping whose values are not known. For any other resource, nothing is yielded.
     """
     is_function = resource.logical_id.startswith("Fn::")
     is_nested_stack = resource.type == "AWS::CloudFormation::Stack"
     place = declared_queues.find_resource_place(resource)
-    expansion = declared_queues.template.expansion
-    if expansion and resource.logical_id in expansion.reason_by_unexpanded_id:
-        yield UncheckedPlace(*place, expansion.reason_by_unexpanded_id[resource.logical_id])
-        return
     error = None
     if resource.type in (EVENT_SOURCE_MAPPING_TYPE, QUEUE_TYPE):
         error = declared_queues.unknown_value_by_logical_id.get(resource.logical_id)

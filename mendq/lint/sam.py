@@ -118,7 +118,7 @@ def _merge(
     """Return the expansion: the file's own resources, and those that SAM generates from them."""
     source_resources = get_mapping(root, "Resources") or {}
     resources = dict[str, Any](source_resources)
-    source_keys_by_logical_id = dict[str, tuple[str, ...]]()
+    source_keys_by_logical_id = dict[str, tuple[str | int, ...]]()
     sam_ids = _list_sam_ids(source_resources)
     for logical_id, resource in generated_resources.items():
         is_own_resource = logical_id in source_resources and logical_id not in sam_ids
@@ -132,7 +132,11 @@ def _merge(
     return Expansion(
         root={**root, "Resources": resources},
         source_keys_by_logical_id=source_keys_by_logical_id,
-        reason_by_unexpanded_id=reason_by_unexpanded_id,
+        generated_ids=frozenset(source_keys_by_logical_id),
+        reason_by_unread_keys={
+            ("Resources", logical_id): reason
+            for logical_id, reason in reason_by_unexpanded_id.items()
+        },
     )
 
 

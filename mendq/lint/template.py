@@ -89,13 +89,18 @@ class TemplateResource:
 
 @dataclass(frozen=True)
 class Expansion:
-    """A template in which a transform has replaced resources by those that it generates."""
+    """The CloudFormation template that a tool makes of a file in a language of its own."""
 
     root: dict[str, Any]
-    # For each generated resource, the keys that lead to its declaration in the file.
-    source_keys_by_logical_id: Mapping[str, tuple[str, ...]]
-    # Why a resource of the transform is not expanded, by logical ID.
-    reason_by_unexpanded_id: Mapping[str, str]
+    # The keys that lead to a resource's declaration in the file, by logical ID. A resource that is
+    # missing here is declared in the file as it is in the template.
+    source_keys_by_logical_id: Mapping[str, tuple[str | int, ...]]
+    # Logical IDs of the resources that the tool generates: the file has none of their lines.
+    generated_ids: frozenset[str]
+    # Why a part of the file is not in the template, by the keys that lead to the part.
+    reason_by_unread_keys: Mapping[tuple[str | int, ...], str]
+    # Variables of the file whose default was used, with the default.
+    default_by_variable: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,11 +115,12 @@ class Template:
     budget: WorkBudget = field(default_factory=WorkBudget)
     # Account and region of the deployment, if the template itself contains them.
     deploy_target: Mapping[str, str] = field(default_factory=dict)
-    # The template after its SAM transform. None if it has none.
+    # What a tool makes of the file. None if the file is in CloudFormation's own language.
     expansion: Expansion | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        resources = self.root.get("Resources") if isinstance(self.root, dict) else None
+        root = self.expansion.root if self.expansion else self.root
+        resources = root.get("Resources") if isinstance(root, dict) else None
         if not isinstance(resources, dict):
             raise NotATemplate("no CloudFormation template: it has no mapping Resources")
         if len(resources) > MOST_RESOURCES:
@@ -168,12 +174,10 @@ class Template:
 
     def is_generated(self, logical_id: str) -> bool:
         """Return True if a transform generates the resource, so that the file does not name it."""
-        return self.expansion is not None and (
-            logical_id in self.expansion.source_keys_by_logical_id
-        )
+        return self.expansion is not None and logical_id in self.expansion.generated_ids
 
     def _find_source_place(
-        self, declaration_keys: Sequence[str], keys_in_resource: Sequence[str | int]
+        self, declaration_keys: Sequence[str | int], keys_in_resource: Sequence[str | int]
     ) -> TemplatePlace:
         """Return the place of the declaration from which a resource was generated.
 
