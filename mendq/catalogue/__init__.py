@@ -49,6 +49,7 @@ from mendq.catalogue.messages.messages_about_to_expire import MESSAGES_ABOUT_TO_
 from mendq.catalogue.messages.messages_expire import MESSAGES_EXPIRE
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.batch_outlasts_timeout import BATCH_OUTLASTS_TIMEOUT
+from mendq.catalogue.visibility.heartbeat_ends_early import HEARTBEAT_ENDS_EARLY
 from mendq.catalogue.visibility.visibility_timeout_default import VISIBILITY_TIMEOUT_DEFAULT
 from mendq.catalogue.visibility.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
@@ -82,6 +83,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     MESSAGES_EXPIRE,
     MESSAGES_ABOUT_TO_EXPIRE,
     FIFO_GROUP_BLOCKED,
+    HEARTBEAT_ENDS_EARLY,
     VISIBILITY_TIMEOUT_TOO_LONG,
     CONSUMER_CRASHES,
     BACKLOG_GROWS,

@@ -255,6 +255,11 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _SHOW_QUEUE_COMMAND,
         needs=_ANY_QUEUE,
     ),
+    "heartbeat_ends_early": OperatorStep(
+        "Let the consumers extend the visibility timeout until their work ends.",
+        _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
+    ),
     "messages_expire": OperatorStep(
         "Start the consumers or make them faster: messages are lost now.",
         _LIST_CONSUMERS_COMMAND,

@@ -55,6 +55,7 @@ from mendq.catalogue.symptom import (
     make_code_patterns,
 )
 from mendq.catalogue.visibility import needed_timeout as visibility
+from mendq.catalogue.visibility.heartbeat_ends_early import does_heartbeat_end_early
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import is_expired_handle_message
@@ -78,11 +79,13 @@ def detect(facts: Facts) -> DetectedFault | None:
     - on a DLQ and while a message movement task runs, because SQS does not count the messages that
       it moves as sent;
     - if a Lambda function fails, because it receives its own messages again.
+
+    Consumers whose heartbeat ends early are reported by `heartbeat_ends_early`.
     """
     measurement = facts.measurement
     if measurement is None or facts.move_task_running or facts.receives_only_dlq_messages:
         return None
-    if visibility.find_failing_function(facts):
+    if visibility.find_failing_function(facts) or does_heartbeat_end_early(facts):
         return None
     if not measurement.has_consumer_race:
         return _detect_early_deaths(facts, measurement)
@@ -301,6 +304,10 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         QueueNearMiss(
             "a surplus that inexact counters explain",
             _make_queue_with_double_handling(deleted=1_050),
+        ),
+        QueueNearMiss(
+            "consumers extend the timeout, and stop too early",
+            _make_queue_with_double_handling(mean_in_flight=10),
         ),
         QueueNearMiss("one handle deleted twice", _make_queue_with_double_handling(received=1_000)),
         QueueNearMiss(
