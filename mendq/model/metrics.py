@@ -322,7 +322,9 @@ class Measurement:
         longest_pause_between_deletes: The longest time between a delete and the next one; 0 if all
             deletes were in one minute.
         usual_in_flight: The median number of messages in flight; None if SQS did not report it.
-        mean_in_flight: The mean number of messages in flight. A minute without a value counts as 0.
+        in_flight_seconds: How long all messages together were in flight: each minute counts 60 s
+            for each message that was in flight then. It covers the minutes whose receives count in
+            `received`. Minutes for which SQS reported no receives, not even 0, are left out.
         highest_oldest_age_seconds: The highest age of the oldest message in any minute; 0 without
             data. On a standard queue, SQS leaves out messages that were received more than three
             times.
@@ -353,7 +355,7 @@ class Measurement:
     pause: timedelta = timedelta(0)
     longest_pause_between_deletes: timedelta = timedelta(0)
     usual_in_flight: int | None = None
-    mean_in_flight: float = 0.0
+    in_flight_seconds: float = 0.0
     highest_oldest_age_seconds: int = 0
     minutes_with_receives: int = 0
     pause_since_receive: timedelta | None = None
@@ -438,14 +440,14 @@ class Measurement:
     def seconds_in_flight_per_receive(self) -> float | None:
         """For how long a receive keeps its message in flight, on average; None without receives.
 
-        By Little's law this is the mean number in flight, divided by the receives per second.
-        Messages that were in flight at the beginning count as received. SQS reports the number in
-        flight once a minute, so the result may be too long by up to a minute.
+        By Little's law this is `in_flight_seconds`, divided by the receives. Messages that were in
+        flight at the beginning count as received. SQS reports the number in flight once a minute,
+        so the result may be too long by up to a minute.
         """
         receive_count = self.received + self.before.in_flight
         if not receive_count:
             return None
-        return self.mean_in_flight * self.duration.total_seconds() / receive_count
+        return self.in_flight_seconds / receive_count
 
     @property
     def may_be_retries(self) -> bool:
@@ -678,8 +680,7 @@ def summarize_series(
             _list_pauses_between_deletes(minutes_with_deletes), default=timedelta(0)
         ),
         usual_in_flight=_find_usual_value(points_in_window["in_flight"]),
-        mean_in_flight=sum(count for _, count in points_in_window["in_flight"])
-        / max(1, (window.until - window.since) // DATAPOINT_PERIOD),
+        in_flight_seconds=_sum_in_flight_seconds(points_in_window, start_of_counted_receives),
         highest_oldest_age_seconds=max(
             (round(age_seconds) for _, age_seconds in points_in_window["age"]), default=0
         ),
@@ -690,6 +691,21 @@ def summarize_series(
             else None
         ),
     )
+
+
+def _sum_in_flight_seconds(points_by_series: DatapointsBySeries, since: datetime) -> float:
+    """Return how long all messages together were in flight, from `since` on.
+
+    Only minutes with a count of receives are added, because a missing count is a gap and not a
+    zero: otherwise the messages received in a gap would make the other receives look longer.
+    """
+    minutes_with_count = {minute for minute, _ in points_by_series["received"]}
+    in_flight_counts = [
+        count
+        for minute, count in _select_points_since(points_by_series["in_flight"], since)
+        if minute in minutes_with_count
+    ]
+    return sum(in_flight_counts) * DATAPOINT_PERIOD.total_seconds()
 
 
 def _select_points_in_window(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,12 +21,19 @@ TOO_SHORT = "visibility_timeout_too_short"
 MINUTES_OF_SIX_HOURS = 360
 
 
-def make_queue(visibility_seconds: int = 60, **overrides: Any) -> Facts:
+def make_queue(
+    visibility_seconds: int = 60, *, mean_in_flight: float = 4.0, **overrides: Any
+) -> Facts:
     """Return a queue whose 720 receives keep their messages for 120 seconds each.
 
     720 receives in 21,600 seconds are one in 30 seconds, and 4 messages are in flight.
     """
-    counts = {"sent": 500, "received": 720, "deleted": 720, "mean_in_flight": 4.0}
+    counts = {
+        "sent": 500,
+        "received": 720,
+        "deleted": 720,
+        "in_flight_seconds": mean_in_flight * 60 * MINUTES_OF_SIX_HOURS,
+    }
     return standard_queue(**{"VisibilityTimeout": visibility_seconds, **counts, **overrides})
 
 
@@ -77,7 +85,12 @@ def test_heartbeat_needs_messages_that_were_handled_twice(
 
 
 def test_heartbeat_of_a_fifo_queue_is_left_to_its_failed_calls() -> None:
-    counts: dict[str, Any] = {"sent": 500, "received": 720, "deleted": 720, "mean_in_flight": 12.0}
+    counts: dict[str, Any] = {
+        "sent": 500,
+        "received": 720,
+        "deleted": 720,
+        "in_flight_seconds": 259_200.0,
+    }
     assert find(HEARTBEAT, queue(VisibilityTimeout=60, dlq_sources=(), **counts)) is None
 
 
@@ -109,8 +122,20 @@ def test_minute_without_a_report_counts_as_none_in_flight() -> None:
         Window(since, EXAMPLE_TIME),
     )
     assert measurement
-    assert measurement.mean_in_flight == pytest.approx(1.0)
     assert measurement.seconds_in_flight_per_receive == pytest.approx(60, abs=1)
+
+
+def test_text_names_both_ways_in_which_consumers_set_their_timeout() -> None:
+    facts = make_queue()
+    fault = find(HEARTBEAT, facts)
+    symptom = SYMPTOM_BY_NAME[HEARTBEAT]
+    assert fault
+    assert symptom.plan
+    answer = symptom.plan(replace(facts, found=fault.because), Limits())
+    assert isinstance(answer, Refuse)
+    assert "consumers extend it, or set their own with each receive" in answer.reason
+    assert "raise the limit of the heartbeat" in answer.reason
+    assert "If they set VisibilityTimeout with each receive, raise it" in answer.reason
 
 
 def test_queue_without_receives_has_no_time_in_flight() -> None:

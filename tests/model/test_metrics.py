@@ -608,6 +608,50 @@ def test_standstill_is_the_time_in_which_the_oldest_messages_age_grew_without_a_
 POINTS = st.lists(st.tuples(st.integers(-10, 130), st.integers(0, 10**6).map(float)), max_size=8)
 
 
+def test_time_in_flight_leaves_out_minutes_without_a_count_of_receives() -> None:
+    """Minute 3 has 600 messages in flight and no count, minute 2 has a count of 0."""
+    gauges = {
+        "visible": [(minute, 0) for minute in range(5)],
+        "in_flight": [(0, 0), (1, 6), (2, 6), (3, 600), (4, 0)],
+    }
+    measured = summarize_known_window(
+        1, **gauges, received=[(0, 9), (1, 3), (2, 0), (4, 0)], deleted=[(4, 3)]
+    )
+    assert measured.seconds_in_flight_per_receive == 12 * 60 / 3
+
+
+def test_time_in_flight_covers_only_minutes_whose_receives_count() -> None:
+    """The first two minutes have more sends, so the first backlog is that of minute 2."""
+    measured = summarize_known_window(
+        1,
+        sent=[(0, 9), (1, 9), (2, 0), (3, 0), (4, 0)],
+        visible=[(minute, 0) for minute in range(5)],
+        in_flight=[(0, 9), (1, 9), (2, 1), (3, 1), (4, 1)],
+        received=[(0, 9), (1, 9), (2, 0), (3, 1), (4, 0)],
+    )
+    assert measured.seconds_in_flight_per_receive == 2 * 60 / 2
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(0, 40))
+def test_time_in_flight_without_extension_is_at_most_the_visibility_timeout(
+    receives: list[int], in_flight_at_start: int
+) -> None:
+    """Each message stays in flight for the whole timeout of three minutes."""
+    timeout_minutes = 3
+    in_flight = [(0, in_flight_at_start)]
+    for minute in range(1, len(receives) + 1):
+        left = in_flight_at_start if minute < timeout_minutes else 0
+        received_since = receives[max(0, minute - timeout_minutes) : minute]
+        in_flight.append((minute, left + sum(received_since)))
+    measured = summarize_known_window(
+        2,
+        visible=[(minute, 0) for minute, _ in in_flight],
+        in_flight=in_flight,
+        received=[(0, 0), *enumerate(receives, 1)],
+    )
+    assert (measured.seconds_in_flight_per_receive or 0) <= timeout_minutes * 60
+
+
 ANY_SERIES = st.dictionaries(
     st.sampled_from(sorted(select_series(["every queue", "FIFO"]))), POINTS
 )

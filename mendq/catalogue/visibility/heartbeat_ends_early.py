@@ -1,10 +1,13 @@
-"""Symptom `heartbeat_ends_early`: consumers stop extending the visibility timeout before the end.
+"""Symptom `heartbeat_ends_early`: consumers hide their messages, but not until the work ends.
 
 The fault: a consumer works longer than the visibility timeout, so it extends the timeout while it
 works (a heartbeat). But it stops too early: a library's limit such as `max_extension` is shorter
-than the longest work, the heartbeat's thread ends, or SQS refuses more than 12 hours. Then SQS
-returns the message to another consumer, and it is handled twice.
+than the longest work, the heartbeat's thread ends, or SQS refuses more than 12 hours. Or it sets a
+timeout of its own with each receive (`VisibilityTimeout` of ReceiveMessage), which is longer than
+the queue's and shorter than the work. Then SQS returns the message to another consumer, and it is
+handled twice. Metrics do not tell the two apart, so every text names both.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
 
 How it shows: there are more deletes than messages, so some were handled twice. And a receive keeps
 its message in flight much longer than the visibility timeout, which is impossible unless consumers
@@ -54,7 +57,7 @@ LEAST_SURPLUS_SHARE_OF_SENDS = 0.02
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find consumers that extend the visibility timeout, but not until their work ends."""
+    """Find consumers that extend the visibility timeout, or set their own, but end it too early."""
     if not does_heartbeat_end_early(facts) or facts.measurement is None:
         return None
     measurement = facts.measurement
@@ -64,13 +67,14 @@ def detect(facts: Facts) -> DetectedFault | None:
         f"{format_count(measurement.deleted, 'delete')} were too many: messages were handled "
         "twice. A receive keeps its message in flight for about "
         f"{format_duration(timedelta(seconds=round(seconds_in_flight)))}, while VisibilityTimeout "
-        f"is {facts.visibility_seconds:,} s: consumers extend it, and stop before the work ends",
+        f"is {facts.visibility_seconds:,} s: consumers extend it, or set their own with each "
+        "receive, and it ends before the work does",
         should_page=False,
     )
 
 
 def does_heartbeat_end_early(facts: Facts) -> bool:
-    """Return True if messages are handled twice although consumers extend the visibility timeout.
+    """Return True if messages are handled twice although consumers lengthen their timeout.
 
     The counts are misleading on a DLQ and while a message movement task runs. Lambda extends no
     timeout itself.
@@ -84,7 +88,7 @@ def does_heartbeat_end_early(facts: Facts) -> bool:
         or facts.move_task_running
     ):
         return False
-    return _are_messages_handled_twice(measurement) and _is_timeout_extended(
+    return _are_messages_handled_twice(measurement) and _is_timeout_lengthened(
         measurement, facts.visibility_seconds
     )
 
@@ -102,7 +106,7 @@ def _are_messages_handled_twice(measurement: Measurement) -> bool:
     )
 
 
-def _is_timeout_extended(measurement: Measurement, visibility_seconds: int) -> bool:
+def _is_timeout_lengthened(measurement: Measurement, visibility_seconds: int) -> bool:
     """Return True if a receive keeps its message much longer than the queue's timeout."""
     seconds_in_flight = measurement.seconds_in_flight_per_receive
     report_seconds = DATAPOINT_PERIOD.total_seconds()
@@ -119,10 +123,11 @@ def is_possible(facts: Facts) -> bool:
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: the consumers set the timeout, not the queue."""
     reason = (
-        f"{facts.found}. Extend the timeout until the work ends: raise the limit of the "
-        "heartbeat (such as max_extension) above the longest work, and let it run in a thread that "
-        "the work cannot block. Work of more than 12 hours must be split: SQS keeps no message "
-        "in flight for longer"
+        f"{facts.found}. If they extend it, raise the limit of the heartbeat (such as "
+        "max_extension) above the longest work, and let it run in a thread that the work cannot "
+        "block. If they set VisibilityTimeout with each receive, raise it above the longest work, "
+        "or extend it while the work goes on. Work of more than 12 hours must be split: SQS keeps "
+        "no message in flight for longer"
     )
     command = show_metric_command(
         facts.queue_arn, "ApproximateNumberOfMessagesNotVisible", "Maximum", facts.measurement
@@ -136,17 +141,18 @@ def _make_example_queue(**overrides: Any) -> Facts:
         "sent": 650,
         "received": 900,
         "deleted": 900,
-        "mean_in_flight": 11.7,
+        "in_flight_seconds": 252_000.0,
     }
     return replace_values(standard_queue(VisibilityTimeout=60), **{**traffic_counts, **overrides})
 
 
 HEARTBEAT_ENDS_EARLY = NotifiedSymptom(
     name="heartbeat_ends_early",
-    sentence="Consumers extend the visibility timeout, but stop before their work ends.",
+    sentence="Consumers extend the visibility timeout, or set their own, and it ends before their "
+    "work does.",
     plan_in_words="Report how long a receive keeps its message and how many were handled twice, "
     "without a page; the consumers set the timeout.",
-    habit="keeps stopping its heartbeat too early",
+    habit="keeps hiding its messages for too short a time",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     plan=plan,
     detection=Detection(
@@ -168,20 +174,20 @@ HEARTBEAT_ENDS_EARLY = NotifiedSymptom(
         ),
         QueueExample(
             "only the longest work takes longer",
-            _make_example_queue(received=670, deleted=663, mean_in_flight=3.8),
+            _make_example_queue(received=670, deleted=663, in_flight_seconds=82_080.0),
             "heartbeat_ends_early",
         ),
         QueueNearMiss(
             "the heartbeat outlasts the work",
-            _make_example_queue(received=650, deleted=650, mean_in_flight=9),
+            _make_example_queue(received=650, deleted=650, in_flight_seconds=195_000.0),
         ),
         QueueNearMiss(
             "late deletes without a heartbeat",
-            _make_example_queue(mean_in_flight=2.5),
+            _make_example_queue(in_flight_seconds=54_000.0),
         ),
         QueueNearMiss(
             "each minute's messages come at once, so a short timeout looks like a minute",
-            _make_example_queue(VisibilityTimeout=6, mean_in_flight=2.6),
+            _make_example_queue(VisibilityTimeout=6, in_flight_seconds=56_160.0),
         ),
         QueueNearMiss("one handle is deleted twice", _make_example_queue(received=650)),
         QueueNearMiss("consumers hold a backlog", _make_example_queue(deleted=655)),

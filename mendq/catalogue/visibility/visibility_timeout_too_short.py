@@ -306,8 +306,8 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
             _make_queue_with_double_handling(deleted=1_050),
         ),
         QueueNearMiss(
-            "consumers extend the timeout, and stop too early",
-            _make_queue_with_double_handling(mean_in_flight=10),
+            "consumers extend the timeout or set their own, and it ends too early",
+            _make_queue_with_double_handling(in_flight_seconds=216_000.0),
         ),
         QueueNearMiss("one handle deleted twice", _make_queue_with_double_handling(received=1_000)),
         QueueNearMiss(
