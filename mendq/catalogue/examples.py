@@ -271,6 +271,12 @@ def make_last_hour(
     )
 
 
+def make_half_hours(*counts_by_half_hour: Mapping[str, int]) -> RecentCounts:
+    """Return half hours with these counts, oldest first, by the names that `measurement` takes."""
+    half_hours = [measurement(**counts) for counts in counts_by_half_hour]
+    return RecentCounts(half_hours=tuple(half_hours))
+
+
 # A case about the source of the example DLQ whose fix is proven.
 WATCHED_VISIBILITY_CASE = case(
     "visibility_timeout_too_short",

@@ -152,6 +152,19 @@ class DetectedFault:
     mapping_id: str = ""
 
 
+# What a detection needs that compares sends, receives and deletes of a queue that is no DLQ. A
+# message movement task makes these counts misleading, and an open case may explain them.
+NEEDS_OF_SUMS_OF_A_SOURCE = frozenset(
+    {
+        Need.QUEUE,
+        Need.MEASUREMENTS,
+        Need.MOVE_TASKS,
+        Need.DLQ_SOURCES,
+        Need.OPEN_CASES,
+    }
+)
+
+
 @dataclass(frozen=True)
 class Detection:
     """The way in which the hourly scan finds the symptom, although no call fails.

@@ -8,10 +8,11 @@ measured time to the next, and consumers deleted messages in each third. A burst
 and an hourly job become small again in one of the thirds. A queue that is read once a day has
 thirds without a delete.
 
-What Mendq does: it records a case, with the rate and the time until the first message expires. It
-does not page; in mode `observe` it is only in the case and the report. It changes nothing: no
-attribute of a queue makes consumers faster. If consumers fail, are throttled or have stopped, that
-symptom explains the backlog, and this one gives way to it.
+What Mendq does: it records a case, with the rate and the time until the first message expires. If
+that is less than three days, the finding is sorted by it. It does not page; in mode `observe` it is
+only in the case and the report. It changes nothing: no attribute of a queue makes consumers faster.
+If consumers fail, are throttled or have stopped, that symptom explains the backlog, and this one
+gives way to it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from mendq.catalogue.dlq.attach import SYMPTOMS_TO_FIX_FIRST
-from mendq.catalogue.examples import as_dlq, measurement, replace_values, standard_queue
+from mendq.catalogue.dlq.time_left import URGENT_BELOW_TIME_LEFT
+from mendq.catalogue.examples import as_dlq, make_half_hours, replace_values, standard_queue
 from mendq.catalogue.symptom import (
+    NEEDS_OF_SUMS_OF_A_SOURCE,
     SQS_GUIDE,
     DetectedFault,
     Detection,
@@ -29,7 +32,7 @@ from mendq.catalogue.symptom import (
     QueueExample,
     QueueNearMiss,
 )
-from mendq.model.facts import Facts, Need
+from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.metrics import Measurement, RecentCounts
 from mendq.model.plan import Refusal, Refuse
@@ -76,13 +79,18 @@ def detect(facts: Facts) -> DetectedFault | None:
     growth = measurement_of_queue.now.backlog - start_backlog
     if growth <= 0:
         return None
+    seconds_left = _estimate_seconds_left(measurement_of_queue, facts.retention_seconds)
+    is_loss_near = (
+        seconds_left is not None and seconds_left < URGENT_BELOW_TIME_LEFT.total_seconds()
+    )
     return DetectedFault(
         f"the backlog grew from {start_backlog:,} to "
         f"{format_count(measurement_of_queue.now.backlog, 'message')} in "
         f"{format_duration(measurement_of_queue.duration)}, {growth / hours:,.0f} an hour: "
         f"{measurement_of_queue.sent / hours:,.0f} an hour arrive, and consumers finish "
         f"{measurement_of_queue.deleted / hours:,.0f}"
-        f"{_describe_first_loss(measurement_of_queue, facts.retention_seconds)}"
+        f"{_describe_first_loss(measurement_of_queue, seconds_left)}",
+        seconds_left=seconds_left if is_loss_near else None,
     )
 
 
@@ -105,20 +113,28 @@ def _grows_in_each_third(half_hours: Sequence[Measurement]) -> bool:
     return True
 
 
-def _describe_first_loss(measurement_of_queue: Measurement, retention_seconds: int) -> str:
-    """Return the end of a sentence: when the first message expires; empty if no age is known.
+def _estimate_seconds_left(
+    measurement_of_queue: Measurement, retention_seconds: int
+) -> float | None:
+    """Return the seconds until the first message expires; None if its age does not grow.
 
     The oldest message becomes older at the pace of the measured time.
     """
     oldest_age_seconds = measurement_of_queue.now.oldest_age_seconds
     age_growth_seconds = oldest_age_seconds - measurement_of_queue.before.oldest_age_seconds
     if age_growth_seconds <= 0:
-        return ""
+        return None
     age_growth_per_second = age_growth_seconds / measurement_of_queue.duration.total_seconds()
-    seconds_left = max(0, retention_seconds - oldest_age_seconds) / age_growth_per_second
+    return max(0, retention_seconds - oldest_age_seconds) / age_growth_per_second
+
+
+def _describe_first_loss(measurement_of_queue: Measurement, seconds_left: float | None) -> str:
+    """Return the end of a sentence: when the first message expires; empty if it is not known."""
+    if seconds_left is None:
+        return ""
     return (
-        f". The oldest has waited {oldest_age_seconds:,} s; at this pace the first one expires in "
-        f"{format_duration(timedelta(seconds=round(seconds_left)))}"
+        f". The oldest has waited {measurement_of_queue.now.oldest_age_seconds:,} s; at this pace "
+        f"the first one expires in {format_duration(timedelta(seconds=round(seconds_left)))}"
     )
 
 
@@ -135,13 +151,14 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Refuse("backlog_grows", reason, command)
 
 
-def _make_half_hours(*fewest_and_deleted: tuple[int, int]) -> RecentCounts:
+def _hold_and_delete(*fewest_and_deleted: tuple[int, int]) -> RecentCounts:
     """Return half hours with this smallest backlog and number of deletes."""
-    half_hours = [
-        measurement(fewest_messages=fewest_messages, deleted=deleted)
-        for fewest_messages, deleted in fewest_and_deleted
-    ]
-    return RecentCounts(half_hours=tuple(half_hours))
+    return make_half_hours(
+        *(
+            {"fewest_messages": fewest_messages, "deleted": deleted}
+            for fewest_messages, deleted in fewest_and_deleted
+        )
+    )
 
 
 _STEADY_GROWTH = tuple((6_154 + 2_028 * half_hour, 1_721) for half_hour in range(12))
@@ -154,7 +171,7 @@ _QUEUE_WITH_GROWING_BACKLOG = standard_queue(
     backlog_now=30_498,
     oldest_age_seconds_before=3_600,
     oldest_age_seconds_now=14_400,
-    recent=_make_half_hours(*_STEADY_GROWTH),
+    recent=_hold_and_delete(*_STEADY_GROWTH),
 )
 _READ_ONCE = ((0, 900), *((75 * half_hour, 0) for half_hour in range(1, 12)))
 _PEAK_OF_TWO_HOURS = (*((2, 50),) * 8, *((300 * half_hour, 90) for half_hour in range(1, 5)))
@@ -170,15 +187,7 @@ BACKLOG_GROWS = NotifiedSymptom(
     gives_way_to=EXPLAINING_SYMPTOMS,
     detection=Detection(
         detect,
-        frozenset(
-            {
-                Need.QUEUE,
-                Need.MEASUREMENTS,
-                Need.MOVE_TASKS,
-                Need.DLQ_SOURCES,
-                Need.OPEN_CASES,
-            }
-        ),
+        NEEDS_OF_SUMS_OF_A_SOURCE,
     ),
     examples=lambda: (
         QueueExample("for six hours", _QUEUE_WITH_GROWING_BACKLOG, "backlog_grows"),
@@ -192,36 +201,36 @@ BACKLOG_GROWS = NotifiedSymptom(
                 backlog_before=12,
                 backlog_now=78,
                 oldest_age_seconds_now=0,
-                recent=_make_half_hours(*((12 + 6 * half_hour, 40) for half_hour in range(12))),
+                recent=_hold_and_delete(*((12 + 6 * half_hour, 40) for half_hour in range(12))),
             ),
             "backlog_grows",
         ),
         QueueNearMiss(
             "a peak of two hours",
             replace_values(
-                _QUEUE_WITH_GROWING_BACKLOG, recent=_make_half_hours(*_PEAK_OF_TWO_HOURS)
+                _QUEUE_WITH_GROWING_BACKLOG, recent=_hold_and_delete(*_PEAK_OF_TWO_HOURS)
             ),
         ),
         QueueNearMiss(
             "a job reads it once in six hours",
-            replace_values(_QUEUE_WITH_GROWING_BACKLOG, recent=_make_half_hours(*_READ_ONCE)),
+            replace_values(_QUEUE_WITH_GROWING_BACKLOG, recent=_hold_and_delete(*_READ_ONCE)),
         ),
         QueueNearMiss(
             "a large backlog that does not change",
             replace_values(
-                _QUEUE_WITH_GROWING_BACKLOG, recent=_make_half_hours(*((30_000, 1_721),) * 12)
+                _QUEUE_WITH_GROWING_BACKLOG, recent=_hold_and_delete(*((30_000, 1_721),) * 12)
             ),
         ),
         QueueNearMiss(
             "consumers catch up after an outage",
             replace_values(
-                _QUEUE_WITH_GROWING_BACKLOG, recent=_make_half_hours(*_STEADY_GROWTH[::-1])
+                _QUEUE_WITH_GROWING_BACKLOG, recent=_hold_and_delete(*_STEADY_GROWTH[::-1])
             ),
         ),
         QueueNearMiss(
             "only two and a half hours are known",
             replace_values(
-                _QUEUE_WITH_GROWING_BACKLOG, recent=_make_half_hours(*_STEADY_GROWTH[:5])
+                _QUEUE_WITH_GROWING_BACKLOG, recent=_hold_and_delete(*_STEADY_GROWTH[:5])
             ),
         ),
         QueueNearMiss(

@@ -24,7 +24,7 @@ from mendq.catalogue.dlq.attach import SYMPTOMS_TO_FIX_FIRST
 from mendq.catalogue.examples import (
     LAMBDA_FUNCTION,
     as_dlq,
-    measurement,
+    make_half_hours,
     replace_values,
     standard_queue,
 )
@@ -133,13 +133,11 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Refuse("consumer_crashes", reason, command)
 
 
-def _make_half_hours(*receives_and_deletes: tuple[int, int]) -> RecentCounts:
+def _receive_and_delete(*receives_and_deletes: tuple[int, int]) -> RecentCounts:
     """Return half hours with these numbers of receives and deletes."""
-    half_hours = [
-        measurement(received=received, deleted=deleted)
-        for received, deleted in receives_and_deletes
-    ]
-    return RecentCounts(half_hours=tuple(half_hours))
+    return make_half_hours(
+        *({"received": received, "deleted": deleted} for received, deleted in receives_and_deletes)
+    )
 
 
 def _make_example_queue(visibility_seconds: int = 600, **overrides: Any) -> Facts:
@@ -151,7 +149,7 @@ def _make_example_queue(visibility_seconds: int = 600, **overrides: Any) -> Fact
         "in_flight_now": 11,
         "backlog_now": 11,
         "highest_oldest_age_seconds": 1_178,
-        "recent": _make_half_hours(*((137, 74),) * 12),
+        "recent": _receive_and_delete(*((137, 74),) * 12),
     }
     return standard_queue(
         VisibilityTimeout=visibility_seconds,
@@ -195,7 +193,7 @@ CONSUMER_CRASHES = NotifiedSymptom(
                 deleted=149,
                 in_flight_now=1,
                 highest_oldest_age_seconds=1_745,
-                recent=_make_half_hours(*((14, 12),) * 6, *((13, 13),) * 6),
+                recent=_receive_and_delete(*((14, 12),) * 6, *((13, 13),) * 6),
             ),
             "consumer_crashes",
         ),
@@ -210,12 +208,12 @@ CONSUMER_CRASHES = NotifiedSymptom(
         QueueNearMiss(
             "one deployment",
             _make_example_queue(
-                received=1_000, recent=_make_half_hours((190, 76), *((74, 74),) * 11)
+                received=1_000, recent=_receive_and_delete((190, 76), *((74, 74),) * 11)
             ),
         ),
         QueueNearMiss(
             "retries now and then",
-            _make_example_queue(received=914, recent=_make_half_hours(*((75, 74),) * 12)),
+            _make_example_queue(received=914, recent=_receive_and_delete(*((75, 74),) * 12)),
         ),
         QueueNearMiss("what was received is still at work", _make_example_queue(in_flight_now=765)),
         QueueNearMiss(

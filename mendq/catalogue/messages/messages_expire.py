@@ -19,6 +19,7 @@ from typing import Any
 
 from mendq.catalogue.examples import as_dlq, queue_with_dlq, replace_values, standard_queue
 from mendq.catalogue.symptom import (
+    NEEDS_OF_SUMS_OF_A_SOURCE,
     SQS_GUIDE,
     DetectedFault,
     Detection,
@@ -27,7 +28,7 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     RefusalExample,
 )
-from mendq.model.facts import Facts, Need
+from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.model.steps import SetMessageRetention
@@ -134,15 +135,7 @@ MESSAGES_EXPIRE = NotifiedSymptom(
     gives_way_to=EXPLAINING_SYMPTOMS,
     detection=Detection(
         detect,
-        frozenset(
-            {
-                Need.QUEUE,
-                Need.MEASUREMENTS,
-                Need.MOVE_TASKS,
-                Need.DLQ_SOURCES,
-                Need.OPEN_CASES,
-            }
-        ),
+        NEEDS_OF_SUMS_OF_A_SOURCE,
     ),
     examples=lambda: (
         QueueExample("consumers are too slow", _make_example_queue(), "messages_expire"),
