@@ -26,6 +26,13 @@ class FactsUnavailable(Exception):
     """AWS could not be read. The read itself changed nothing."""
 
 
+class ConsumersUnknown(FactsUnavailable):
+    """A queue's Lambda consumers could not be read. A scan judged only what does not need them."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"consumers not judged: {reason}")
+
+
 class QueueGone(FactsUnavailable):
     """The queue does not exist any more."""
 

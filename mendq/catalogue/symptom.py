@@ -171,8 +171,9 @@ class Detection:
 
     Attributes:
         detect: Returns the fault, or None if the queue does not have it. It reads only the facts in
-            `needs`, and the attributes, tags and Lambda consumers, which every scan reads.
-        needs: The facts to gather before `detect`.
+            `needs`, and the attributes and tags, which every scan reads.
+        needs: The facts to gather before `detect`. If the Lambda consumers are among them, a queue
+            whose consumers cannot be read is not judged for the symptom.
         is_possible: Returns True if attributes, tags, consumers and the DLQ's attributes make the
             symptom possible. It must not ask what the queue or its DLQ holds now, because a queue
             whose consumer fails fast is empty at nearly every moment. `must_measure` in

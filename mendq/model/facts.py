@@ -484,6 +484,8 @@ class Facts(QueueFacts):
             Mendq has changed it since; None if it was not read.
         stopped_consumers: The ARNs of functions whose event source mapping is disabled, or that
             were deleted.
+        consumers_error: Why a scan could not read the consumers, which then look as if there were
+            none; empty if it could. Symptoms that need the consumers must not be judged then.
         measurement: The queue's metrics; None if they were not read or CloudWatch has no data.
         days_of_traffic: When the queue was read in the last four days; None if that was not asked.
         move_task_running: True if SQS's own redrive (a message movement task) moves messages into
@@ -521,6 +523,7 @@ class Facts(QueueFacts):
     dlq: QueueFacts | None = None
     visibility_seconds_set_by_person: int | None = None
     stopped_consumers: tuple[str, ...] = ()
+    consumers_error: str = ""
     measurement: Measurement | None = None
     days_of_traffic: DaysOfTraffic | None = None
     move_task_running: bool = False
@@ -557,10 +560,10 @@ class Facts(QueueFacts):
         """True if a receive from the empty queue returns at once (short polling).
 
         A receive that sets its own wait time is not considered. It is False for a queue with Lambda
-        consumers, because Lambda always uses long polling.
+        consumers, because Lambda always uses long polling, and for one whose consumers are unknown.
         """
         has_wait_time = read_number_attribute(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
-        return not has_wait_time and not self.lambda_consumers
+        return not (has_wait_time or self.lambda_consumers or self.consumers_error)
 
     @property
     def is_sent_to(self) -> bool:

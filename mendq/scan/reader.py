@@ -385,10 +385,12 @@ class ScanReader(FactsReader, frozen=True):
         elif window and not self.scan_answers.has_answer(measurement_call):
             metric_count += self.count_series_to_read(facts.queue_arn, window)
         if Need.LAMBDA_CONSUMERS in needs:
-            facts_of_queues = [self.with_consumers(facts)]
-            metric_count += self.count_function_metrics(
-                facts_of_queues, includes_cached=includes_cached
-            )
+            # If they cannot be read now, heal cannot read their metrics either.
+            with suppress(FactsUnavailable, QueueRefusesUs):
+                facts_of_queues = [self.with_consumers(facts)]
+                metric_count += self.count_function_metrics(
+                    facts_of_queues, includes_cached=includes_cached
+                )
         if Need.DAYS_OF_TRAFFIC in needs and (
             includes_cached or not self.has_days_of_traffic(facts.queue_arn)
         ):

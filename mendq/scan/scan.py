@@ -38,7 +38,9 @@ Rules:
    CloudWatch does not answer for several queues together, each is asked for alone; if that fails
    MOST_FAILED_READS times in a row, the others of the batch fail too, because CloudWatch itself is
    disturbed. The wide `except Exception` is intended: a bug in one entry must not blind Mendq for
-   every queue.
+   every queue. If the Lambda consumers of a queue cannot be read, it looks like a queue without a
+   function. So only symptoms that do not need the consumers are looked for
+   (`Facts.consumers_error`), and the queue is recorded with "consumers not judged" and the reason.
 
 4. A fault in the configuration is looked for before measuring, and the queue is measured for that
    symptom only if the configuration shows nothing. Metrics would not tell more.
@@ -90,7 +92,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from mendq.aws.cloudwatch import MOST_QUEUES_PER_CALL, MOST_QUEUES_PER_SUMS_CALL
-from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
+from mendq.aws.errors import ConsumersUnknown, FactsUnavailable, QueueGone, QueueRefusesUs
 from mendq.aws.facts_reader import function_names
 from mendq.aws.queue import ManagedQueue, read_tags_if_allowed
 from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_key
@@ -347,6 +349,9 @@ def _check_queue(
     findings: list[Finding] = []
     possible_symptoms: list[Symptom] = []
     error_by_arn: dict[str, Exception] = {}
+    if facts.consumers_error:
+        error_by_arn[queue.queue_arn] = ConsumersUnknown(facts.consumers_error)
+        symptoms = tuple(symptom for symptom in symptoms if not _needs_consumers(symptom))
     for symptom in symptoms:
         try:
             new_findings, is_possible = _check_without_measuring(symptom, facts, reader)
@@ -407,13 +412,22 @@ def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
     """Return the queue's attributes, tags, consumers and DLQ.
 
     If the DLQ cannot be read, it is left out here. Symptoms that need the DLQ then fail with the
-    error.
+    error. If the consumers cannot be read, the facts have the reason (rule 3).
     """
     tags = reader.consent.without_team_tag(queue.tags)
-    facts = reader.with_consumers(reader.read_queue(queue.queue_arn, tags, {Need.QUEUE}))
+    facts = reader.read_queue(queue.queue_arn, tags, {Need.QUEUE})
+    try:
+        facts = reader.with_consumers(facts)
+    except (FactsUnavailable, QueueRefusesUs) as error:
+        facts = replace(facts, consumers_error=str(error))
     with suppress(FactsUnavailable, QueueRefusesUs):
         facts = reader.with_dlq(facts)
     return facts
+
+
+def _needs_consumers(symptom: Symptom) -> bool:
+    """Return True if the symptom cannot be judged without the queue's Lambda consumers."""
+    return Need.LAMBDA_CONSUMERS in _get_detection(symptom).needs
 
 
 def _check_without_measuring(
@@ -577,7 +591,7 @@ def _select_suspects(
             # Symptoms that only cost money do not depend on the DLQ or on sources.
             if suspect.symptoms == candidate.symptoms:
                 reader.forget_last_scan_answers(suspect.facts)
-        elif traffic:
+        elif traffic and not candidate.facts.consumers_error:
             configuration_by_arn[candidate.queue_arn] = describe_configuration(candidate.facts)
     suspects.sort(
         key=lambda suspect: (suspect.reason.urgency, scan_order_key(suspect.queue_arn, reader.now))
@@ -724,7 +738,9 @@ def _measure_batch(
         configuration_by_arn={
             suspect.queue_arn: describe_configuration(suspect.facts)
             for suspect in suspect_batch
-            if measurement_by_arn.get(suspect.queue_arn) and suspect.queue_arn not in error_by_arn
+            if measurement_by_arn.get(suspect.queue_arn)
+            and suspect.queue_arn not in error_by_arn
+            and not suspect.facts.consumers_error
         },
         levels_by_arn=_summarize_queue_levels(suspect_batch, measurement_by_arn),
     )

@@ -27,12 +27,13 @@ case and no DLQ that Mendq made, even if the stack was a whole one before.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import structs
 
-from mendq.aws.errors import NotificationNotSent
+from mendq.aws.errors import ConsumersUnknown, FactsUnavailable, NotificationNotSent
 from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
 from mendq.cases.context import TableContext
 from mendq.cases.finding import Finding, ScanResult, find_waiting_findings, merge_results
@@ -49,7 +50,7 @@ from mendq.notifications.scan_report import (
     describe_scan_report,
 )
 from mendq.notifications.sent import make_publish_arguments
-from mendq.notifications.text import link_runbooks
+from mendq.notifications.text import format_count, link_runbooks
 from mendq.scan.hourly import (
     asks_for_sums,
     end_stretch,
@@ -78,6 +79,8 @@ _MAXIMUM_SUMMARIZED_ERRORS = 20
 # A queue that cannot be looked at may have any fault.
 _UNREADABLE_SEVERITY_RANK = list(FindingSeverity).index(FindingSeverity.AT_RISK)
 _UNREADABLE_TOPIC = "not looked at: {}"
+# Named in place of the queues if Lambda does not list their consumers.
+_CONSUMERS_TARGET = "Lambda consumers"
 
 
 class ScanOnlyContext(TableContext, frozen=True, kw_only=True):
@@ -187,6 +190,7 @@ def _report_news(
     Raises NotificationNotSent if SNS does not take the message.
     """
     found_topics = [FoundTopic(finding.topic, rank_severity(finding)) for finding in findings]
+    error_by_target = merge_consumer_errors(error_by_target)
     found_topics += [
         FoundTopic(_UNREADABLE_TOPIC.format(target), _UNREADABLE_SEVERITY_RANK, UNREADABLE_DELAY)
         for target in sorted(error_by_target)
@@ -199,6 +203,28 @@ def _report_news(
         new_note_by_key = note_named_topics(selection, named_topics, context.now)
     if new_note_by_key != stored_note_by_key:
         context.scan_store.store_report_notes(new_note_by_key)
+
+
+def merge_consumer_errors(error_by_target: Mapping[str, Exception]) -> dict[str, Exception]:
+    """Return the errors with one for all queues whose consumers could not be read for one reason.
+
+    If Lambda does not list its event source mappings, that concerns every queue, and people must
+    hear about it once.
+    """
+    names_by_reason = defaultdict[str, list[str]](list)
+    for target, error in error_by_target.items():
+        if isinstance(error, ConsumersUnknown):
+            names_by_reason[str(error)].append(target)
+    merged_errors = {**error_by_target}
+    for reason, targets in names_by_reason.items():
+        if len(targets) > 1:
+            merged_errors[_CONSUMERS_TARGET] = FactsUnavailable(
+                f"{reason} (of {format_count(len(targets), 'queue')}; what needs no consumers was "
+                "judged)"
+            )
+            for target in targets:
+                del merged_errors[target]
+    return merged_errors
 
 
 def _publish(

@@ -22,6 +22,7 @@ from mendq.model.metrics import select_series
 from mendq.model.plan import Escalate
 from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
 from mendq.model.settings import ScanSettings
+from mendq.model.traffic import hour_number, is_sums_hour
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
 from tests.account.account import Account, moto_account
@@ -140,6 +141,13 @@ def start_next_hour(account: Account) -> datetime:
     """Set the clock to the beginning of the next hour."""
     account.now = (account.now + timedelta(hours=1)).replace(minute=0, second=0)
     return account.now
+
+
+def start_sums_hour(scanner: Scanner) -> None:
+    """Set the clock to the beginning of the next hour in which a scan asks for sums."""
+    start_next_hour(scanner.account)
+    while not is_sums_hour(hour_number(scanner.account.now)):
+        start_next_hour(scanner.account)
 
 
 def make_faulty_dlq(scanner: Scanner) -> str:

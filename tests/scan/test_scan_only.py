@@ -21,6 +21,7 @@ from mendq.scan.scan_only import ScanOnlyContext, scan_and_report
 from mendq.scan.store import ScanStore
 from tests.scan.scanner import (
     Scanner,
+    deny_operation,
     deny_queue_attributes,
     make_short_retention_dlq,
     start_next_hour,
@@ -203,6 +204,18 @@ def test_queue_read_again_within_two_hours_is_never_reported_as_unreadable(
     assert stack.scan_next_hour() == []
     end_denial()
     assert [stack.scan_next_hour() for _ in range(3)] == [[], [], []]
+
+
+def test_unread_consumers_of_all_queues_are_reported_as_one_target(stack: ScanOnlyRunner) -> None:
+    for name in ("one", "other"):
+        stack.scanner.account.queue(name, tag="observe")
+    away = EndpointConnectionError(endpoint_url="lambda")
+    functions = stack.scanner.account.clients.functions
+    deny_operation(functions, "ListEventSourceMappings", unreachable=away)
+    texts = [text for _ in range(4) for _, text in stack.scan_next_hour()]
+    (line,) = [line for text in texts for line in text.splitlines() if "not judged" in line]
+    assert line.startswith("  Lambda consumers: consumers not judged: ")
+    assert "(of 2 queues; what needs no consumers was judged)" in line
 
 
 def test_scan_only_run_writes_only_the_case_stores_account_partition_and_no_queue(

@@ -23,6 +23,7 @@ from tests.scan.scanner import (
     attach_lambda_consumer,
     make_slow_symptom,
     start_next_hour,
+    start_sums_hour,
 )
 
 SUMS = 3
@@ -51,13 +52,6 @@ def make_settled_queue(scanner: Scanner, name: str, **attributes: str) -> str:
     scanner.account.later(hours=2)
     start_sums_hour(scanner)
     return queue_arn
-
-
-def start_sums_hour(scanner: Scanner) -> None:
-    """Set the clock to the beginning of the next hour in which a scan asks for sums."""
-    start_next_hour(scanner.account)
-    while not is_sums_hour(hour_number(scanner.account.now)):
-        start_next_hour(scanner.account)
 
 
 def put_sums(scanner: Scanner, queue_arn: str, sent: int, received: int, deleted: int) -> None:

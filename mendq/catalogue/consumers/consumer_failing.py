@@ -159,7 +159,15 @@ CONSUMER_FAILING = NotifiedSymptom(
     gives_way_to=EXPLAINING_SYMPTOMS,
     detection=Detection(
         find_failing_consumers,
-        frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.OPEN_CASES}),
+        frozenset(
+            {
+                Need.LAMBDA_CONSUMERS,
+                Need.MEASUREMENTS,
+                Need.MOVE_TASKS,
+                Need.DLQ_SOURCES,
+                Need.OPEN_CASES,
+            }
+        ),
     ),
     examples=lambda: (
         QueueExample(

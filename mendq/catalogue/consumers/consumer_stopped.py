@@ -208,7 +208,15 @@ CONSUMER_STOPPED = NotifiedSymptom(
     plan=plan,
     detection=Detection(
         detect,
-        frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.MOVE_TASKS, Need.DAYS_OF_TRAFFIC}),
+        frozenset(
+            {
+                Need.LAMBDA_CONSUMERS,
+                Need.MEASUREMENTS,
+                Need.DLQ_SOURCES,
+                Need.MOVE_TASKS,
+                Need.DAYS_OF_TRAFFIC,
+            }
+        ),
         is_possible,
     ),
     examples=lambda: (

@@ -123,7 +123,7 @@ CONSUMER_THROTTLED = NotifiedSymptom(
         "takes it, reserve what others need, or ask AWS for more.",
         partial(make_aws_command, "lambda get-account-settings"),
     ),
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_possible),
+    detection=Detection(detect, frozenset({Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS}), is_possible),
     examples=lambda: (
         QueueExample(
             "a tenth is throttled", _make_example_queue(LEAST_THROTTLED_SHARE), "consumer_throttled"

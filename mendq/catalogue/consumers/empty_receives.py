@@ -49,7 +49,7 @@ LONGEST_WAIT_SECONDS = SetReceiveWaitTime.maximum
 # received message on, if there are at least 10,000 an hour: these cost about 3 dollars a month.
 LEAST_EMPTY_RECEIVES_PER_MESSAGE = 10
 LEAST_EMPTY_RECEIVES_PER_HOUR = 10_000
-_DETECTION_NEEDS = frozenset({Need.MEASUREMENTS})
+_DETECTION_NEEDS = frozenset({Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
 
 
 def detect(facts: Facts) -> DetectedFault | None:

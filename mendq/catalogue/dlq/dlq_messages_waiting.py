@@ -67,7 +67,9 @@ from mendq.model.steps import MESSAGES_HELD_IN_DLQ_VALUE, RedriveMessages, SetMe
 from mendq.model.tags import REDRIVE_PERMISSION_TAG
 from mendq.notifications.text import format_count
 
-_DETECTION_NEEDS = frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.SOURCE_CASES})
+_DETECTION_NEEDS = frozenset(
+    {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.SOURCE_CASES}
+)
 
 
 def detect(facts: Facts) -> DetectedFault | None:

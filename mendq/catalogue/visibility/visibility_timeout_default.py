@@ -113,7 +113,7 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     gives_way_to=SYMPTOMS_TO_FIX_FIRST,
     detection=Detection(
         detect,
-        frozenset({Need.MEASUREMENTS, Need.OPEN_CASES}),
+        frozenset({Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS, Need.OPEN_CASES}),
         is_possible,
         is_hidden_in_traffic=True,
     ),

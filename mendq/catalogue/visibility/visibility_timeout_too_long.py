@@ -149,7 +149,9 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     plan=plan,
     gives_way_to=SYMPTOMS_TO_FIX_FIRST,
     detection=Detection(
-        detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.OPEN_CASES}), is_possible
+        detect,
+        frozenset({Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.OPEN_CASES}),
+        is_possible,
     ),
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (

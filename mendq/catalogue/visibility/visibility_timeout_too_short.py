@@ -223,7 +223,9 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     autonomy=Mode.HEAL,
     detection=Detection(
         detect,
-        frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.DLQ}),
+        frozenset(
+            {Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.DLQ}
+        ),
     ),
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (

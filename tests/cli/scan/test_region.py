@@ -107,6 +107,22 @@ def test_scan_without_cloudwatch_rights_reports_attribute_findings_without_a_pla
     assert (finding["plan"]["steps"], finding["plan"]["commands"]) == ([], [])
 
 
+def test_scan_without_the_right_to_list_mappings_names_the_consumers_and_judges_the_rest(
+    stackless_operator: Operator,
+) -> None:
+    dead = _make_unmanaged_source_and_dlq(stackless_operator)
+
+    def refuse(**_: Any) -> None:
+        raise _aws_refuses("AccessDenied", "ListEventSourceMappings")
+
+    stackless_operator.account.session.events.register(
+        "before-call.lambda.ListEventSourceMappings", refuse
+    )
+    report = stackless_operator.run_json("scan")
+    assert select_finding(report["findings"], dead, "dlq_retention_too_short")
+    assert report["not_seen"][dead].startswith("consumers not judged: Lambda consumers")
+
+
 @pytest.fixture
 def three_queues(stackless_operator: Operator) -> Operator:
     """An operator of an account with the queues orders, ordered and bills."""
