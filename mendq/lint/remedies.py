@@ -79,9 +79,7 @@ def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> Te
     The DLQ gets no RedriveAllowPolicy. This would have to name the source queue, and CloudFormation
     cannot create two resources that name each other.
     """
-    dlq_logical_id = f"{queue.resource.logical_id}Dlq"
-    while dlq_logical_id in declared_queues.template.resources:
-        dlq_logical_id += "2"
+    dlq_logical_id = declared_queues.template.make_new_id(queue.resource.logical_id, "Dlq")
     source_queue_properties = queue.resource.properties
     dlq_properties = {
         name: source_queue_properties[name]
@@ -121,7 +119,8 @@ def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues
     policy_document = {"Version": "2012-10-17", "Statement": [deny_statement]}
     policy_properties = {"Queues": [{"Ref": queue_logical_id}], "PolicyDocument": policy_document}
     policy_resource = {"Type": "AWS::SQS::QueuePolicy", "Properties": policy_properties}
-    return declared_queues.template.render_declaration(f"{queue_logical_id}Policy", policy_resource)
+    policy_id = declared_queues.template.make_new_id(queue_logical_id, "Policy")
+    return declared_queues.template.render_declaration(policy_id, policy_resource)
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,16 @@ class Template:
         """
         return attribute
 
+    def make_new_id(self, logical_id: str, suffix: str) -> str:
+        """Return the logical ID of a new resource beside an existing one.
+
+        No resource of the template has it. `suffix` says what the new resource is, such as `Dlq`.
+        """
+        new_id = f"{logical_id}{suffix}"
+        while new_id in self.resources:
+            new_id += "2"
+        return new_id
+
     def render_declaration(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the template lines that declare the property or resource `name`.
 

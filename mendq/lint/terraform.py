@@ -20,7 +20,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 from mendq.lint.queues import (
     DLQ_ARN_KEY,
@@ -120,16 +121,22 @@ _JSON_PROPERTIES = frozenset(
 _REFERENCE_PROPERTIES = frozenset(
     {"EventSourceArn", "FunctionName", "Queues", _KMS_KEY_PROPERTY, REDRIVE_POLICY_ATTRIBUTE}
 )
+# The attribute that an argument needs, where the plan does not name the one that is read.
+_ATTRIBUTE_BY_PROPERTY = {"EventSourceArn": "arn", REDRIVE_POLICY_ATTRIBUTE: "arn"}
 # Variables and outputs that are followed from one reference.
 _MAXIMUM_FOLLOWED_REFERENCES = 20
 _INDEX_PATTERN = r'\[(?:[0-9]{1,9}|"[^"\\]{0,256}")\]'
 _INDEX_REGEX = re.compile(_INDEX_PATTERN)
+_LAST_INDEX_REGEX = re.compile(rf"{_INDEX_PATTERN}\Z")
+_LAST_MODULE_REGEX = re.compile(rf"(?:^|\.)module\.[\w-]{{1,128}}(?:{_INDEX_PATTERN})?\Z")
+# A resource block without an attribute and without an index.
+_BLOCK_REFERENCE_REGEX = re.compile(r"[\w-]{1,128}\.[\w-]{1,128}")
+# References to the index of the resource that contains the expression.
+_INDEX_REFERENCES = ("each.key", "count.index")
 _MODULE_PATH_REGEX = re.compile(rf"(?:module\.[\w-]{{1,128}}(?:{_INDEX_PATTERN})?\.)*")
 # An index that may be written into HCL as it is. Terraform would evaluate `${` in a key.
 _SAFE_INDEX_PATTERN = r'\[(?:[0-9]{1,9}|"(?:[ !#&-\[\]-~]|[$%](?!\{)){0,256}")\]'
 _SAFE_ADDRESS_REGEX = re.compile(rf"[\w-]+(?:\.[\w-]+|{_SAFE_INDEX_PATTERN})*", re.ASCII)
-# An index before a suffix, as in `aws_sqs_queue.x["a"]Dlq`, the name of a new resource.
-_INDEX_BEFORE_SUFFIX_REGEX = re.compile(rf"{_SAFE_INDEX_PATTERN}(?=\w)", re.ASCII)
 # Names of the modules around a resource, from the root module down.
 ModulePath = tuple[str, ...]
 
@@ -168,6 +175,28 @@ class TerraformPlan(Template):
         if not attribute or is_own_policy:
             return TemplatePlace(address, None)
         return TemplatePlace(f"{address}.{self.get_attribute_name(attribute)}", None)
+
+    def make_new_id(self, logical_id: str, suffix: str) -> str:
+        """Return the address of a new resource in the same module as an existing one.
+
+        Its label has the index of the existing resource, so that instances of one block get
+        resources of different names. No resource of the module has this label.
+        """
+        index_match = _LAST_INDEX_REGEX.search(logical_id)
+        block_address = _LAST_INDEX_REGEX.sub("", logical_id)
+        index_text = _make_label_part(index_match.group()) if index_match else ""
+        new_address = f"{block_address}{index_text}{suffix}"
+        module_address, _, new_label = new_address.rpartition(".")
+        module_address, _, _ = module_address.rpartition(".")
+        labels = {
+            _LAST_INDEX_REGEX.sub("", address).rpartition(".")[2]
+            for address in self.resources
+            if address.startswith(module_address)
+        }
+        while new_label in labels:
+            new_label += "2"
+            new_address += "2"
+        return new_address
 
     def render_declaration(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the HCL lines that set the argument, or declare the new resource, called `name`.
@@ -250,12 +279,24 @@ def _to_hcl_reference(address: str) -> str:
 
     Raises UnknownValue if the address cannot be written into HCL safely.
     """
-    address_in_own_module = _MODULE_PATH_REGEX.sub(
-        "", _INDEX_BEFORE_SUFFIX_REGEX.sub("", address), count=1
-    )
+    address_in_own_module = _MODULE_PATH_REGEX.sub("", address, count=1)
     if not _SAFE_ADDRESS_REGEX.fullmatch(address_in_own_module):
         raise UnknownValue(f"how to write {address}")
     return address_in_own_module
+
+
+def _make_label_part(index_text: str) -> str:
+    """Return an index such as `["a/b"]` as a part of a resource's label, such as `_a_b_5d41`.
+
+    Keys that differ get parts that differ: a checksum follows what is not the key itself. Raises
+    UnknownValue if the key cannot be written into HCL safely.
+    """
+    if not re.fullmatch(_SAFE_INDEX_PATTERN, index_text, re.ASCII):
+        raise UnknownValue(f"how to write {index_text}")
+    key = index_text.strip('[]"')
+    label = re.sub(r"[^A-Za-z0-9-]", "_", key)
+    is_same = label == key
+    return f"_{label}" if is_same else f"_{label}_{crc32(key.encode()) % 0x10000:04x}"
 
 
 def _get_referred_address(node: Any) -> str | None:
@@ -293,6 +334,27 @@ def read_terraform_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
             f"no plan of Terraform's: it has no resource_changes; {_HOW_TO_MAKE_A_PLAN}"
         )
     return _PlanReader(plan_document, budget).make_plan()
+
+
+class _Scope(NamedTuple):
+    """The module in which an expression is evaluated."""
+
+    module_path: ModulePath
+    # Address of the module's instance, with its indices. Empty for the root module.
+    module_address: str
+
+    def leave_module(self) -> _Scope:
+        """Return the scope of the module that calls this one."""
+        outer_address = _LAST_MODULE_REGEX.sub("", self.module_address)
+        return _Scope(self.module_path[:-1], outer_address)
+
+    def enter_module(self, name: str, module_reference: str) -> _Scope:
+        """Return the scope of a called module. `module_reference` may have an index."""
+        return _Scope((*self.module_path, name), self.find_address(module_reference))
+
+    def find_address(self, reference: str) -> str:
+        """Return the address in the plan to which a reference in this scope leads."""
+        return f"{self.module_address}.{reference}".lstrip(".")
 
 
 @dataclass(frozen=True)
@@ -487,23 +549,27 @@ class _PlanReader:
         """Return the settings of a nested block, by CloudFormation's names. None without a block.
 
         A plan lists the blocks of one name, also those that may occur once. A setting that is not
-        known before the plan is applied becomes a reference that no check can resolve.
+        known before the plan is applied becomes a reference that no check can resolve. A setting
+        that the configuration's block does not have has AWS's default, even if the provider
+        computes it: an empty block leaves nothing undecided.
         """
         blocks = to_list(resource.argument_values.get(argument_name))
         unknown_blocks = to_list(resource.unknown_arguments.get(argument_name))
         block = blocks[0] if blocks and isinstance(blocks[0], dict) else {}
         unknown_settings = unknown_blocks[0] if unknown_blocks else {}
-        is_configured = resource.expressions is None or argument_name in resource.expressions
-        is_all_unknown = unknown_settings is True and is_configured
+        names_at_default = _list_names_at_default(resource, property_name, argument_name)
         settings = dict[str, Any]()
         for setting_name in _SETTINGS_BY_BLOCK_PROPERTY[property_name]:
             terraform_name = name_terraform_argument(setting_name)
-            if is_all_unknown or _is_setting_unknown(unknown_settings, terraform_name):
-                settings[setting_name] = _make_getatt_reference(resource.address, argument_name)
-            elif block.get(terraform_name) is not None:
+            value = block.get(terraform_name)
+            if value is not None:
                 settings[setting_name] = convert_scalars_to_text(
-                    block[terraform_name], self.budget, self.reference_by_value
+                    value, self.budget, self.reference_by_value
                 )
+            elif terraform_name not in names_at_default and _is_setting_unknown(
+                unknown_settings, terraform_name
+            ):
+                settings[setting_name] = _make_getatt_reference(resource.address, argument_name)
         return settings or None
 
     def _make_unknown_reference(
@@ -521,7 +587,7 @@ class _PlanReader:
         if property_name not in _REFERENCE_PROPERTIES:
             return reference_to_argument
         referred_resource = self._follow_expression(
-            resource, get_mapping(resource.expressions, argument_name)
+            resource, get_mapping(resource.expressions, argument_name), property_name
         )
         if referred_resource is None:
             return reference_to_argument
@@ -579,56 +645,85 @@ class _PlanReader:
         return module_configuration
 
     def _follow_expression(
-        self, resource: _PlannedResource, expression: Mapping[str, Any] | None
+        self, resource: _PlannedResource, expression: Mapping[str, Any] | None, property_name: str
     ) -> Any:
         """Return a CloudFormation reference to the resource to which an expression refers.
 
         Variables and outputs of modules are followed, at most _MAXIMUM_FOLLOWED_REFERENCES of them.
         None if the expression has several references, or if none leads to a resource of the plan.
         """
-        module_path = resource.declaring_block[0]
+        scope = _Scope(resource.declaring_block[0], resource.module_address)
         for _ in range(_MAXIMUM_FOLLOWED_REFERENCES):
-            all_references = to_list((expression or {}).get("references"))
-            reference_texts = [
-                reference for reference in all_references if isinstance(reference, str)
-            ]
-            longest_reference = max(reference_texts, key=len, default="")
-            self.budget.use_steps(1 + sum(map(len, reference_texts)))
-            # Terraform lists a reference with its prefixes. Any other text is a second reference.
-            is_one_reference = all(
-                longest_reference.startswith(reference_text) for reference_text in reference_texts
-            )
-            if not longest_reference or not is_one_reference:
+            reference = self._choose_reference(expression, scope, resource)
+            if reference is None:
                 return None
-            match _INDEX_REGEX.sub("", longest_reference).split("."):
-                case ["var", name] if module_path:
-                    *outer_modules, module_call_name = module_path
-                    module_path = tuple(outer_modules)
+            match _INDEX_REGEX.sub("", reference).split("."):
+                case ["var", name] if scope.module_path:
+                    module_call_name = scope.module_path[-1]
+                    scope = scope.leave_module()
                     module_call = get_mapping(
-                        self._find_module_configuration(module_path),
+                        self._find_module_configuration(scope.module_path),
                         "module_calls",
                         module_call_name,
                     )
                     expression = get_mapping(module_call, "expressions", name)
                 case ["module", name, output_name]:
-                    module_path = (*module_path, name)
-                    module_configuration = self._find_module_configuration(module_path)
+                    scope = scope.enter_module(name, reference.rpartition(".")[0])
+                    module_configuration = self._find_module_configuration(scope.module_path)
                     expression = get_mapping(
                         module_configuration, "outputs", output_name, "expression"
                     )
-                case [type_name, name, _]:
+                case [type_name, name, *attribute] if len(attribute) <= 1:
                     return self._refer_to_instance(
-                        resource, (module_path, f"{type_name}.{name}"), longest_reference
+                        resource,
+                        (scope.module_path, f"{type_name}.{name}"),
+                        scope.find_address(reference.removesuffix(f".{''.join(attribute)}")),
+                        attribute[0] if attribute else _ATTRIBUTE_BY_PROPERTY.get(property_name),
                     )
                 case _:
                     return None
         return None
 
+    def _choose_reference(
+        self, expression: Mapping[str, Any] | None, scope: _Scope, resource: _PlannedResource
+    ) -> str | None:
+        """Return the only reference in an expression. None if it has none, or several.
+
+        Terraform lists a reference with its prefixes. Of `aws_sqs_queue.q[each.key].arn` it lists
+        `aws_sqs_queue.q` and `each.key`. Then the index is taken to be that of the resource which
+        contains the expression, if the queue's block has such an instance.
+        """
+        all_references = to_list((expression or {}).get("references"))
+        reference_texts = [reference for reference in all_references if isinstance(reference, str)]
+        self.budget.use_steps(1 + sum(map(len, reference_texts)))
+        index_references = [text for text in reference_texts if text in _INDEX_REFERENCES]
+        other_references = [text for text in reference_texts if text not in _INDEX_REFERENCES]
+        longest_reference = max(other_references, key=len, default="")
+        # Any text that is not a prefix of the longest one is a second reference.
+        is_one_reference = all(
+            longest_reference.startswith(reference_text) for reference_text in other_references
+        )
+        if not longest_reference or not is_one_reference:
+            return None
+        if not index_references:
+            return longest_reference
+        is_in_own_module = scope.module_address == resource.module_address
+        own_index = _LAST_INDEX_REGEX.search(resource.address)
+        is_whole_block = _BLOCK_REFERENCE_REGEX.fullmatch(longest_reference) is not None
+        if not (is_in_own_module and own_index and is_whole_block):
+            return None
+        indexed_reference = f"{longest_reference}{own_index.group()}"
+        address = scope.find_address(indexed_reference)
+        instances = self.instances_by_block.get((scope.module_path, longest_reference), [])
+        has_instance = any(instance.address == address for instance in instances)
+        return indexed_reference if has_instance else None
+
     def _refer_to_instance(
         self,
         resource: _PlannedResource,
         declaring_block: tuple[ModulePath, str],
-        terraform_reference: str,
+        referred_address: str,
+        referred_attribute: str | None,
     ) -> Any:
         """Return a CloudFormation reference to an instance of a resource block.
 
@@ -637,25 +732,14 @@ class _PlanReader:
         Args:
             resource: The resource that contains the reference.
             declaring_block: The module path and the name of the block.
-            terraform_reference: The reference in Terraform's form.
+            referred_address: The address to which the reference leads.
+            referred_attribute: The attribute that is read, such as `arn`.
 
         Returns:
             The reference. None if the plan has no such instance or several, or if checks do not
             read resources of this type.
         """
-        instances = self.instances_by_block.get(declaring_block, [])
-        referred_address, _, referred_attribute = terraform_reference.rpartition(".")
-        address_in_own_module = f"{resource.module_address}.{referred_address}".lstrip(".")
-        candidate_instances = [
-            instance for instance in instances if instance.address == address_in_own_module
-        ]
-        if not candidate_instances:
-            # In the resource's own module the reference means exactly that address, and it is not
-            # in the plan. Another instance of the block is a different resource.
-            own_module_path = resource.declaring_block[0]
-            candidate_instances = [
-                instance for instance in instances if instance.declaring_block[0] != own_module_path
-            ]
+        candidate_instances = self._list_candidates(resource, declaring_block, referred_address)
         if (
             len(candidate_instances) != 1
             or candidate_instances[0].terraform_type not in _RESOURCE_TYPE_BY_TERRAFORM_TYPE
@@ -669,6 +753,33 @@ class _PlanReader:
         if is_queue_arn or referred_instance.terraform_type == _TERRAFORM_FUNCTION_TYPE:
             return _make_getatt_reference(referred_instance.address, "Arn")
         return {"Ref": referred_instance.address}
+
+    def _list_candidates(
+        self,
+        resource: _PlannedResource,
+        declaring_block: tuple[ModulePath, str],
+        referred_address: str,
+    ) -> list[_PlannedResource]:
+        """Return the instances of a block that a reference to `referred_address` may mean."""
+        instances = self.instances_by_block.get(declaring_block, [])
+        exact_instances = [
+            instance for instance in instances if instance.address == referred_address
+        ]
+        if not exact_instances and not _LAST_INDEX_REGEX.search(referred_address):
+            # `one(aws_sqs_queue.dlq[*].arn)`: the plan lists the block without an index.
+            exact_instances = [
+                instance
+                for instance in instances
+                if _LAST_INDEX_REGEX.sub("", instance.address) == referred_address
+            ]
+        if exact_instances:
+            return exact_instances
+        # In the resource's own module the reference means exactly that address, and it is not
+        # in the plan. Another instance of the block is a different resource.
+        own_module_path = resource.declaring_block[0]
+        return [
+            instance for instance in instances if instance.declaring_block[0] != own_module_path
+        ]
 
 
 def _list_queues_with_policy(definition_by_address: Mapping[str, Any]) -> set[str]:
@@ -700,8 +811,29 @@ def _list_possible_queues(queue_url: Any, definition_by_address: Mapping[str, An
     ]
 
 
+def _list_names_at_default(
+    resource: _PlannedResource, property_name: str, argument_name: str
+) -> list[str]:
+    """Return Terraform's names of the settings of a block that the configuration does not set.
+
+    Empty if the plan does not have the configuration of the block.
+    """
+    blocks = to_list((resource.expressions or {}).get(argument_name))
+    is_block_elsewhere = not blocks and resource.argument_values.get(argument_name)
+    if resource.expressions is None or is_block_elsewhere:
+        return []
+    setting_names = map(name_terraform_argument, _SETTINGS_BY_BLOCK_PROPERTY[property_name])
+    return [
+        setting_name
+        for setting_name in setting_names
+        if all(isinstance(block, dict) and setting_name not in block for block in blocks)
+    ]
+
+
 def _is_setting_unknown(unknown_settings: Any, terraform_name: str) -> bool:
     """Return True if a plan marks this setting of a block as known after the apply."""
+    if unknown_settings is True:
+        return True
     return isinstance(unknown_settings, dict) and unknown_settings.get(terraform_name) is True
 
 

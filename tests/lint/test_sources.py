@@ -351,7 +351,7 @@ def test_plan_remedy_names_a_keyed_queue_by_its_address_within_its_own_module() 
     }
     assert remedies["visibility_timeout_too_short"] == ("visibility_timeout_seconds = 150",)
     first, url, policy, last = remedies["tls_not_enforced"]
-    assert first == 'resource "aws_sqs_queue_policy" "ordersPolicy" {'
+    assert first == 'resource "aws_sqs_queue_policy" "orders_a_b_c_e75dPolicy" {'
     assert last == "}"
     assert url == '  queue_url = aws_sqs_queue.orders["a/b:c"].url'
     assert '"Resource": aws_sqs_queue.orders["a/b:c"].arn' in policy
