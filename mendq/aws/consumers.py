@@ -147,6 +147,15 @@ def list_consumers(
     return tuple(consumers), tuple(stopped_function_arns)
 
 
+def list_disabling_times(mappings: Iterable[EventSourceMapping]) -> tuple[datetime | None, ...]:
+    """Return when each disabled event source mapping was last changed; None if it is not known."""
+    return tuple(
+        mapping.get("LastModified")
+        for mapping in mappings
+        if mapping.get("State") in _STOPPED_MAPPING_STATES
+    )
+
+
 def _make_consumer(mapping: EventSourceMapping, timeout_seconds: int) -> LambdaConsumer:
     """Return the Lambda consumer of one event source mapping, without metrics."""
     return LambdaConsumer(

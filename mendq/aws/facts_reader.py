@@ -29,6 +29,7 @@ from mendq.aws.consumers import (
     FunctionMetrics,
     list_active_function_arns,
     list_consumers,
+    list_disabling_times,
     list_mappings,
     read_function_metrics,
     read_function_timeout_seconds,
@@ -174,7 +175,12 @@ class FactsReader(Struct, frozen=True):
             for arn in list_active_function_arns(mappings)
         }
         consumers, stopped_function_arns = list_consumers(mappings, timeout_seconds_by_arn)
-        return replace(facts, lambda_consumers=consumers, stopped_consumers=stopped_function_arns)
+        return replace(
+            facts,
+            lambda_consumers=consumers,
+            stopped_consumers=stopped_function_arns,
+            mappings_disabled_at=list_disabling_times(mappings),
+        )
 
     def with_function_metrics(self, facts: Facts) -> Facts:
         """Return the facts with the consumers' metrics of the last hour."""

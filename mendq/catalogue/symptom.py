@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import ERROR_CODES_BY_SYMPTOM, FailedCall
@@ -189,6 +190,9 @@ class Detection:
         metric_kinds: The kinds of metrics (`METRICS_BY_KIND`) that `detect` needs; empty for the
             usual ones. The scan reads only these kinds if every symptom for which it measures the
             queue names kinds.
+        detect_fact: Returns the fault if facts that no metric shows prove it, at the given time;
+            None if there is no such way. It decides only if the queue has no measurement: a
+            measurement knows more, such as receives by another consumer.
     """
 
     detect: Callable[[Facts], DetectedFault | None]
@@ -198,6 +202,14 @@ class Detection:
     is_measured_last: bool = False
     is_hidden_in_traffic: bool = False
     metric_kinds: tuple[str, ...] = ()
+    detect_fact: Callable[[Facts, datetime], DetectedFault | None] | None = None
+
+    def find_fault(self, facts: Facts, now: datetime) -> DetectedFault | None:
+        """Return the fault of a queue, by facts alone if the queue has no measurement."""
+        fault = self.detect(facts)
+        if fault is None and facts.measurement is None and self.detect_fact is not None:
+            return self.detect_fact(facts, now)
+        return fault
 
 
 @dataclass(frozen=True)

@@ -397,7 +397,7 @@ def confirm_finding(
             could not be read.
     """
     detection = group.symptom.detection
-    fault = detection.detect(facts) if detection else None
+    fault = detection.find_fault(facts, run.now) if detection else None
     if fault is None:
         return make_declined_outcome("not_found", "the queue does not show it, or not any more")
     refusal = (

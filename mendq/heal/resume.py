@@ -140,7 +140,7 @@ def _read_and_add_facts(situation: Situation, case: Case, run: FixContext) -> Si
     needs = symptom.all_needs if scan_detection else symptom.needs
     facts = gather_facts(run, case.queue_arn, situation.facts.tags, needs)
     if scan_detection:
-        fault = scan_detection.detect(facts)
+        fault = scan_detection.find_fault(facts, run.now)
         facts = replace(facts, found=fault.because if fault else "")
     if case.state is State.APPROVED and "refused_by" in case.evidence:
         facts = add_refusals(facts, case.evidence)

@@ -142,7 +142,7 @@ class Need(Enum):
     QUEUE = ("attributes",), QUEUE_READ_ACTIONS
     DLQ = ("dlq",), QUEUE_READ_ACTIONS
     LAMBDA_CONSUMERS = (
-        ("lambda_consumers", "stopped_consumers"),
+        ("lambda_consumers", "stopped_consumers", "mappings_disabled_at"),
         (_MAPPINGS_READ_ACTION, _FUNCTION_READ_ACTION, _METRICS_READ_ACTION),
     )
     RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY_READ_ACTION,)
@@ -486,6 +486,8 @@ class Facts(QueueFacts):
             were deleted.
         consumers_error: Why a scan could not read the consumers, which then look as if there were
             none; empty if it could. Symptoms that need the consumers must not be judged then.
+        mappings_disabled_at: When each disabled event source mapping was last changed; None for a
+            mapping of which it is not known. A mapping to a deleted function has no entry.
         measurement: The queue's metrics; None if they were not read or CloudWatch has no data.
         days_of_traffic: When the queue was read in the last four days; None if that was not asked.
         move_task_running: True if SQS's own redrive (a message movement task) moves messages into
@@ -524,6 +526,7 @@ class Facts(QueueFacts):
     visibility_seconds_set_by_person: int | None = None
     stopped_consumers: tuple[str, ...] = ()
     consumers_error: str = ""
+    mappings_disabled_at: tuple[datetime | None, ...] = ()
     measurement: Measurement | None = None
     days_of_traffic: DaysOfTraffic | None = None
     move_task_running: bool = False

@@ -77,6 +77,10 @@ Rules:
    messages that go round (`Facts.may_job_send_messages_back`). If the allowance refuses the metric,
    the symptom is not judged, as in rule 9.
 
+11. Some facts prove a fault without a metric (`Detection.detect_fact`), such as a disabled mapping.
+   If the queue is not measured, because it was changed too lately, the allowance is spent or
+   CloudWatch fails, they decide. If it is measured, the measurement decides, because it knows more.
+
 This module stores nothing, sends no notifications, and does not choose which findings matter. So
 `mendq scan --dry-run` can use the same function.
 """
@@ -97,7 +101,7 @@ from mendq.aws.facts_reader import function_names
 from mendq.aws.queue import ManagedQueue, read_tags_if_allowed
 from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_key
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import Detection, Symptom
+from mendq.catalogue.symptom import DetectedFault, Detection, Symptom
 from mendq.model.facts import Facts, Need
 from mendq.model.metrics import DAYS_OF_TRAFFIC_METRICS, Measurement, Window
 from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG
@@ -221,11 +225,13 @@ class _Candidate(Struct, frozen=True):
         facts: The queue as step 1 has read it.
         window: The time to measure.
         symptoms: The symptoms that its configuration makes possible and that metrics would show.
+        fact_findings: The findings to report if it is not measured (rule 11).
     """
 
     facts: Facts
     window: Window
     symptoms: tuple[Symptom, ...]
+    fact_findings: tuple[Finding, ...] = ()
 
     @property
     def queue_arn(self) -> str:
@@ -233,12 +239,16 @@ class _Candidate(Struct, frozen=True):
 
 
 class _Suspect(Struct, frozen=True):
-    """A queue to measure, the symptoms to look for, and the reason."""
+    """A queue to measure, the symptoms to look for, and the reason.
+
+    `fact_findings` are the findings to report if it is not measured (rule 11).
+    """
 
     facts: Facts
     window: Window
     symptoms: tuple[Symptom, ...]
     reason: MeasuringReason
+    fact_findings: tuple[Finding, ...] = ()
 
     @property
     def queue_arn(self) -> str:
@@ -347,6 +357,7 @@ def _check_queue(
             ScanResult(queues_scanned=1, unseen=1, error_by_target={queue.queue_arn: error})
         )
     findings: list[Finding] = []
+    fact_findings: list[Finding] = []
     possible_symptoms: list[Symptom] = []
     error_by_arn: dict[str, Exception] = {}
     if facts.consumers_error:
@@ -358,6 +369,7 @@ def _check_queue(
             findings += new_findings
             if is_possible:
                 possible_symptoms.append(symptom)
+                fact_findings += _detect_fact(symptom, facts, reader)
         except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked (rule 3)
             error_by_arn.setdefault(queue.queue_arn, error)
     made_dlq_arn = ""
@@ -366,8 +378,10 @@ def _check_queue(
     except Exception as error:  # noqa: BLE001 - recorded; the queue itself was looked at
         error_by_arn.setdefault(queue.queue_arn, error)
     candidate = None
-    if possible_symptoms and window:
-        candidate = _Candidate(facts, window, tuple(possible_symptoms))
+    if window is None:
+        findings += fact_findings
+    elif possible_symptoms:
+        candidate = _Candidate(facts, window, tuple(possible_symptoms), tuple(fact_findings))
     is_unsettled = bool(possible_symptoms) and window is None and _is_in_use(facts, history)
     is_check_incomplete = candidate or error_by_arn or window is None
     result = ScanResult(
@@ -583,7 +597,13 @@ def _select_suspects(
                 Urgency.MESSAGES_STAY, "CloudWatch did not return its sums completely"
             )
         if reason and not all(map(_is_looked_for_last, candidate.symptoms)):
-            suspect = _Suspect(candidate.facts, candidate.window, candidate.symptoms, reason)
+            suspect = _Suspect(
+                candidate.facts,
+                candidate.window,
+                candidate.symptoms,
+                reason,
+                candidate.fact_findings,
+            )
         elif traffic:
             suspect = _make_last_suspect(candidate, traffic)
         if suspect:
@@ -684,7 +704,9 @@ def _skip_suspects(suspects: Iterable[_Suspect]) -> ScanResult:
     """Return a result that names the suspects that are left out, with the reason."""
     skip_reason_by_arn = dict[str, str]()
     partly_checked_arns = list[str]()
+    findings = list[Finding]()
     for suspect in suspects:
+        findings += suspect.fact_findings
         if suspect.is_measured_last:
             partly_checked_arns.append(suspect.queue_arn)
         else:
@@ -692,7 +714,9 @@ def _skip_suspects(suspects: Iterable[_Suspect]) -> ScanResult:
                 reason=suspect.reason.text
             )
     return ScanResult(
-        skip_reason_by_arn=skip_reason_by_arn, partly_checked_arns=tuple(partly_checked_arns)
+        findings=tuple(findings),
+        skip_reason_by_arn=skip_reason_by_arn,
+        partly_checked_arns=tuple(partly_checked_arns),
     )
 
 
@@ -715,6 +739,8 @@ def _measure_batch(
         reader.read_function_metrics(sorted(function_names_of_batch))
     findings: list[Finding] = []
     for suspect in suspect_batch:
+        if measurement_by_arn.get(suspect.queue_arn) is None:
+            findings += suspect.fact_findings
         if suspect.queue_arn not in measurement_by_arn:
             continue
         measurement = measurement_by_arn[suspect.queue_arn]
@@ -804,7 +830,11 @@ def _detect_symptom(
             fault = detection.detect(facts)
     if fault is None:
         return []
-    finding = Finding(
+    return [_make_finding(symptom, facts, fault)]
+
+
+def _make_finding(symptom: Symptom, facts: Facts, fault: DetectedFault) -> Finding:
+    return Finding(
         queue_arn=facts.queue_arn,
         symptom=symptom.name,
         sentence=fault.because,
@@ -814,7 +844,22 @@ def _detect_symptom(
         possible_source_arns=fault.possible_source_arns,
         should_page=fault.should_page,
     )
-    return [finding]
+
+
+def _detect_fact(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
+    """Return the finding that facts prove without a metric, in a list; empty if there is none.
+
+    The sources of a DLQ can only explain the finding away, so they are read only if there is one
+    without them.
+    """
+    detection = _get_detection(symptom)
+    if detection.detect_fact is None:
+        return []
+    if detection.detect_fact(replace(facts, dlq_sources=()), reader.now) is None:
+        return []
+    facts = reader.with_needed_facts(facts, detection.needs & {Need.DLQ_SOURCES})
+    fault = detection.detect_fact(facts, reader.now)
+    return [_make_finding(symptom, facts, fault)] if fault else []
 
 
 def _require_days_of_traffic(

@@ -11,6 +11,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from mendq.aws.errors import FactsUnavailable
 from mendq.catalogue import CATALOGUE
+from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
 from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
@@ -240,6 +241,67 @@ def test_timeout_of_cloudwatch_for_one_queue_costs_only_that_queue(
     done = scanner.run_due_scan([make_slow_symptom()])
     assert done.error_by_target.keys() == {queue_arns[2]}
     assert {finding.queue_arn for finding in done.findings} == {*queue_arns} - {queue_arns[2]}
+
+
+def stop_consumer(scanner: Scanner, queue_arn: str, half_hours: float) -> None:
+    """Answer as if the queue's mapping was disabled some half hours ago. Nine messages wait."""
+    disabled_at = scanner.account.now - half_hours * timedelta(minutes=30)
+    attach_lambda_consumer(scanner, queue_arn, State="Disabled", LastModified=disabled_at)
+    send_messages(scanner, queue_arn, 9)
+
+
+def list_symptoms(scanner: Scanner) -> list[str]:
+    """Scan for stopped consumers. Return the symptoms of the findings."""
+    done = scanner.run_due_scan([CONSUMER_STOPPED])
+    return [finding.symptom for finding in done.findings]
+
+
+def test_queue_that_was_changed_too_lately_to_be_measured_is_reported_for_its_disabled_mapping(
+    scanner: Scanner, billed_names: list[str]
+) -> None:
+    queue_arn = scanner.account.queue("orders")
+    stop_consumer(scanner, queue_arn, half_hours=1)
+    assert list_symptoms(scanner) == ["consumer_stopped"]
+    assert billed_names == []
+
+
+def test_heal_opens_a_case_for_an_unmeasured_queue_whose_mapping_is_disabled(
+    scanner: Scanner,
+) -> None:
+    stop_consumer(scanner, scanner.account.queue("orders"), half_hours=1)
+    assert list_symptoms(scanner) == ["consumer_stopped"]
+    (healed,) = scanner.heal()
+    assert healed.error_by_message_id == {}
+    (transition,) = scanner.account.transitions()
+    assert "9 messages waiting" in str(transition)
+
+
+def test_queue_whose_mapping_was_just_disabled_is_not_reported_by_facts(scanner: Scanner) -> None:
+    stop_consumer(scanner, scanner.account.queue("orders"), half_hours=0.9)
+    assert list_symptoms(scanner) == []
+
+
+def test_queue_that_the_budget_skips_is_reported_for_its_disabled_mapping(
+    scanner: Scanner, billed_names: list[str]
+) -> None:
+    stop_consumer(scanner, make_settled_queue(scanner, "orders"), half_hours=2)
+    metrics_per_day = scanner.settings().limits.scan_metrics_per_day
+    scanner.context().scan_store.note_spent_metrics(metrics_per_day, scanner.account.now)
+    assert list_symptoms(scanner) == ["consumer_stopped"]
+    assert billed_names == []
+
+
+def test_queue_that_cloudwatch_does_not_answer_for_is_reported_for_its_disabled_mapping(
+    scanner: Scanner,
+) -> None:
+    stop_consumer(scanner, make_settled_queue(scanner, "orders"), half_hours=2)
+
+    def refuse(**_: Any) -> None:
+        raise ReadTimeoutError(endpoint_url="https://monitoring")
+
+    events = scanner.account.clients.cloudwatch.meta.events
+    events.register("before-parameter-build.cloudwatch.GetMetricData", refuse)
+    assert list_symptoms(scanner) == ["consumer_stopped"]
 
 
 def test_disturbed_cloudwatch_is_asked_only_a_few_times_and_every_queue_is_named(

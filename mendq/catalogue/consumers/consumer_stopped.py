@@ -9,6 +9,10 @@ disabled mappings, or mappings to deleted functions. Without a mapping, the last
 consumer that stopped from a queue that is read once a day, only if there is work, or never: the
 pause is far longer than any pause before.
 
+Without a measurement, the mappings alone prove the fault if messages wait, none is in flight, and
+nothing was enabled in the last half hour. A deleted function needs no such time. In flight tells
+from a queue that another consumer reads while its old mapping stays disabled.
+
 What Mendq does: it notifies people, with the number and age of the messages and a command that
 shows the mapping. It does not enable the mapping. A person may have disabled it on purpose, and
 Lambda itself disables a mapping if the function or its permissions were deleted.
@@ -17,7 +21,7 @@ Lambda itself disables a mapping if the function or its permissions were deleted
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from mendq.catalogue.examples import (
     EXAMPLE_TIME,
@@ -73,6 +77,21 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"{waiting_text}: its consumer has stopped{_describe_pauses(facts, measurement)}"
+    )
+
+
+def detect_fact(facts: Facts, now: datetime) -> DetectedFault | None:
+    """Find a queue that was not measured, and whose mappings alone show that nobody reads it."""
+    if facts.receives_only_dlq_messages or not _has_only_stopped_mappings(facts):
+        return None
+    if facts.visible < LEAST_WAITING_MESSAGES or facts.in_flight:
+        return None
+    for disabled_at in facts.mappings_disabled_at:
+        if disabled_at is None or now - disabled_at < HALF_HOUR:
+            return None
+    return DetectedFault(
+        f"{format_count(facts.visible, 'message')} waiting, and none is in flight: "
+        f"{_describe_stopped_functions(facts)}"
     )
 
 
@@ -218,6 +237,7 @@ CONSUMER_STOPPED = NotifiedSymptom(
             }
         ),
         is_possible,
+        detect_fact=detect_fact,
     ),
     examples=lambda: (
         QueueExample(
