@@ -166,6 +166,46 @@ def test_stopped_runs_are_reported_although_messages_are_finished_from_one_in_fi
     assert bool(detect_fault(TIMES_OUT, facts)) is is_found
 
 
+@pytest.mark.parametrize(
+    ("received", "deleted", "consumer", "symptoms"),
+    [
+        pytest.param(
+            240,
+            240,
+            {"error_share": 0.0, "duration_p50_seconds": 8.0, "duration_p99_seconds": 20.0},
+            ["batch_outlasts_timeout"],
+            id="small batches, all runs succeed",
+        ),
+        pytest.param(
+            2_000,
+            0,
+            {"error_share": 1.0, "duration_p50_seconds": 30.0, "duration_p99_seconds": 30.0},
+            ["function_times_out"],
+            id="full batches, Lambda stops all runs",
+        ),
+        pytest.param(
+            600,
+            240,
+            {"error_share": 0.3, "duration_p50_seconds": 8.0, "duration_p99_seconds": 30.0},
+            ["function_times_out"],
+            id="some batches are full, and Lambda stops those",
+        ),
+    ],
+)
+def test_too_large_batch_is_named_by_its_size_only_until_lambda_stops_runs(
+    received: int, deleted: int, consumer: dict[str, Any], symptoms: list[str]
+) -> None:
+    """200 runs of a function with a batch size of 10, as its queue gets more messages."""
+    facts = make_queue(deleted + (received - deleted) // 3, deleted, batch_size=10, **consumer)
+    assert facts.measurement
+    measured = replace(
+        facts.measurement, recent=make_last_hour(facts.measurement.sent, deleted, received=received)
+    )
+    facts = replace(facts, measurement=measured)
+    names = ("batch_outlasts_timeout", "function_times_out")
+    assert [name for name in names if find_fault(SYMPTOM_BY_NAME[name], facts)] == symptoms
+
+
 def test_function_with_the_most_failed_runs_is_named_if_several_read_the_queue() -> None:
     facts = make_queue(200, 0, error_share=1.0)
     worst = replace(

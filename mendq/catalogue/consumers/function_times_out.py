@@ -8,6 +8,11 @@ How it shows: failed runs in Lambda's metric Errors, which are as long as the fu
 its metric Duration. If fewer than 1 of 5 runs fails, messages must also arrive and not be deleted.
 How many messages the queue holds does not matter. `failing_runs.py` has the rules.
 
+If the batches are too large, `batch_outlasts_timeout` says so beforehand, while runs succeed. Once
+Lambda stops enough runs, this symptom has the name: then Duration measures the timeout and not the
+work, so no batch size can be calculated from it. The advice names the batch size as one possible
+cause.
+
 What Mendq does: it names the function on its own queue, with the share of failed runs. It pages if
 many messages left without a delete, at most half were finished, or nearly all runs fail; otherwise
 it records a case without a page. It changes nothing, because
@@ -142,6 +147,17 @@ FUNCTION_TIMES_OUT = NotifiedSymptom(
             "one run in eight is stopped, and the DLQ takes 40 messages in an hour",
             _make_example_queue(880, 840, **_PART_TIMES_OUT),
             "function_times_out",
+        ),
+        QueueExample(
+            "every run has a full batch of ten, and is stopped",
+            _make_example_queue(180, batch_size=10),
+            "function_times_out",
+        ),
+        QueueNearMiss(
+            "batches are so large that a full one would be stopped, and none was full yet",
+            _make_example_queue(
+                880, 880, **{**_PART_TIMES_OUT, "batch_size": 10, "error_share": 0.0}
+            ),
         ),
         QueueNearMiss(
             "runs fail before the timeout",

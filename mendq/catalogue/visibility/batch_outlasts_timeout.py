@@ -11,6 +11,8 @@ the last hour, and not further than ten times the measured batch. Fewer than 1 o
 have failed: a run that fails can be shorter than its work, a run that Lambda stops is as long as
 the function's timeout, and Lambda's metrics do not tell their durations from those of other runs.
 
+Once full batches come and Lambda stops enough of their runs, `function_times_out` has the name.
+
 What Mendq does: it reports the queue, with a batch size that fits, or with the function timeout and
 visibility timeout that a full batch needs. It changes nothing, because nothing has gone wrong yet.
 """
@@ -166,6 +168,10 @@ BATCH_OUTLASTS_TIMEOUT = ReportedSymptom(
         QueueNearMiss(
             "every run ends at the function's timeout",
             _make_example_queue(66, invocations=55, error_share=1.0, duration_p50_seconds=15.0),
+        ),
+        QueueNearMiss(
+            "full batches came, and Lambda stopped one run in eight",
+            _make_example_queue(error_share=0.12),
         ),
         QueueNearMiss("one of 100 runs failed", _make_example_queue(error_share=0.01)),
         QueueNearMiss("failed runs were not read", _make_example_queue(error_share=None)),
