@@ -80,13 +80,7 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
         raise NotATemplate(f"longer than {MOST_TEMPLATE_BYTES:,} bytes; CloudFormation takes 1 MB")
     budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
     try:
-        template_text = content.decode("utf-8-sig")
-        try:
-            root = _decode_text(template_text, budget)
-        except yaml.YAMLError:
-            if not template_text.lstrip().startswith("{"):
-                raise
-            root = _decode_text(_JSON_ESCAPE_REGEX.sub(_to_yaml_escape, template_text), budget)
+        root = _decode_yaml_or_json(content.decode("utf-8-sig"), budget)
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
@@ -121,6 +115,19 @@ def _to_yaml_escape(escape_match: re.Match[str]) -> str:
         low_bits = int(low_surrogate, 16) - 0xDC00
         return f"\\U{0x10000 + high_bits * 0x400 + low_bits:08x}"
     return escaped_slash or escape_match.group()
+
+
+def _decode_yaml_or_json(template_text: str, budget: WorkBudget) -> Any:
+    """Decode the text of a template. Escapes that only JSON has are tried if it looks like JSON.
+
+    Raises YAMLError and NotATemplate as `_decode_text` does.
+    """
+    try:
+        return _decode_text(template_text, budget)
+    except yaml.YAMLError:
+        if not template_text.lstrip().startswith("{"):
+            raise
+        return _decode_text(_JSON_ESCAPE_REGEX.sub(_to_yaml_escape, template_text), budget)
 
 
 def _decode_text(template_text: str, budget: WorkBudget) -> Any:
