@@ -100,6 +100,7 @@ class Finding:
         should_page: False if the symptom is recorded without a page and does not explain all
             messages in the DLQ. A finding with `possible_source_arns` does not wait for it, because
             then nobody would be paged about the other messages.
+        is_hygiene: True if the queue may be meant to be like that.
     """
 
     queue_arn: str
@@ -113,6 +114,7 @@ class Finding:
     source_checks: tuple[SourceCheck, ...] = field(default=(), compare=False)
     possible_source_arns: tuple[str, ...] = field(default=(), compare=False)
     should_page: bool = field(default=True, compare=False)
+    is_hygiene: bool = field(default=False, compare=False)
 
     @property
     def reference(self) -> FindingReference:

@@ -142,6 +142,8 @@ class DetectedFault:
         should_page: False if the page about messages that arrive in the DLQ must not wait for this
             fault: it is recorded without a page, and does not explain all of these messages.
         mapping_id: The event source mapping with the fault; empty if it is in no mapping.
+        is_hygiene: True if the queue may be meant to be like that. People hear of it once, after
+            all other findings.
     """
 
     because: str
@@ -151,6 +153,7 @@ class DetectedFault:
     possible_source_arns: tuple[str, ...] = ()
     should_page: bool = True
     mapping_id: str = ""
+    is_hygiene: bool = False
 
 
 # What a detection needs that compares sends, receives and deletes of a queue that is no DLQ. A

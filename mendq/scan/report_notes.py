@@ -7,6 +7,7 @@ Rules:
 
 1. A topic is reported once when it is new, and again each REMIND_AFTER while it is still found.
    There is no case that stays open, so without the reminder one lost mail would hide a fault.
+   Hygiene is reported once: the queue may be meant to be like that.
 
 2. A topic that was not found for FORGET_AFTER is new when it is found again. A shorter time would
    report a symptom that comes and goes each time that it comes. A note from the future is dropped,
@@ -64,11 +65,13 @@ class FoundTopic(Struct, frozen=True):
         text: the topic.
         severity_rank: how much it harms; 0 is the worst.
         delay: the time for which it must have been found before it is reported.
+        is_reported_once: True if people need no reminder.
     """
 
     text: str
     severity_rank: int = 0
     delay: timedelta = timedelta(0)
+    is_reported_once: bool = False
 
 
 class ReportNote(Struct, frozen=True, array_like=True):
@@ -143,7 +146,7 @@ def select_topics_to_report(
     due_topics = [
         topic
         for topic in noted_topics
-        if _is_due(new_note_by_key[make_note_key(topic.text)], topic.delay, now_seconds)
+        if _is_topic_due(topic, new_note_by_key[make_note_key(topic.text)], now_seconds)
     ]
     is_count_due = topics_without_note > 0 and _is_due(count_note, timedelta(0), now_seconds)
     if topics_without_note:
@@ -240,6 +243,13 @@ def _is_message_allowed(notes: Iterable[ReportNote], now_seconds: int) -> bool:
     if len(message_times) < MESSAGES_WITHOUT_PAUSE:
         return True
     return now_seconds - max(message_times) >= PAUSE_BETWEEN_MESSAGES.total_seconds()
+
+
+def _is_topic_due(topic: FoundTopic, note: ReportNote, now_seconds: int) -> bool:
+    """Return True if people must hear about a topic now."""
+    if topic.is_reported_once and note.reported:
+        return False
+    return _is_due(note, topic.delay, now_seconds)
 
 
 def _is_due(note: ReportNote, delay: timedelta, now_seconds: int) -> bool:

@@ -843,6 +843,7 @@ def _make_finding(symptom: Symptom, facts: Facts, fault: DetectedFault) -> Findi
         seconds_left=fault.seconds_left,
         possible_source_arns=fault.possible_source_arns,
         should_page=fault.should_page,
+        is_hygiene=fault.is_hygiene,
     )
 
 

@@ -189,7 +189,10 @@ def _report_news(
 
     Raises NotificationNotSent if SNS does not take the message.
     """
-    found_topics = [FoundTopic(finding.topic, rank_severity(finding)) for finding in findings]
+    found_topics = [
+        FoundTopic(finding.topic, rank_severity(finding), is_reported_once=finding.is_hygiene)
+        for finding in findings
+    ]
     error_by_target = merge_consumer_errors(error_by_target)
     found_topics += [
         FoundTopic(_UNREADABLE_TOPIC.format(target), _UNREADABLE_SEVERITY_RANK, UNREADABLE_DELAY)

@@ -18,19 +18,22 @@ class FindingSeverity(StrEnum):
     FAILING_NOW = "failing now"
     AT_RISK = "at risk"
     WASTING_MONEY = "costing money"
+    HYGIENE = "hygiene"
 
 
 def rate_severity(finding: Finding) -> FindingSeverity:
     """Return the severity of a finding.
 
-    LOSING_MESSAGES if it is known when messages will be lost, WASTING_MONEY if the symptom only
-    costs money or does no harm yet (`is_measured_last`). FAILING_NOW if metrics show the fault, or
-    if people are notified of what the queue's gauges or consumers show now. AT_RISK for any other
-    fault.
+    HYGIENE if the queue may be meant to be like that. LOSING_MESSAGES if it is known when messages
+    will be lost, WASTING_MONEY if the symptom only costs money or does no harm yet
+    (`is_measured_last`). FAILING_NOW if metrics show the fault, or if people are notified of what
+    the queue's gauges or consumers show now. AT_RISK for any other fault.
     """
     symptom = SYMPTOM_BY_NAME[finding.symptom]
     detection = symptom.detection
     assert detection is not None  # noqa: S101 - a finding comes from a detection
+    if finding.is_hygiene:
+        return FindingSeverity.HYGIENE
     if finding.seconds_left is not None:
         return FindingSeverity.LOSING_MESSAGES
     if detection.is_measured_last:

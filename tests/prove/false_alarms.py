@@ -35,7 +35,6 @@ SCENES = {**HEALTHY, **ILL}
 # What the numbers of AWS do not tell apart; docs/precision.md says so of each.
 INDISTINCT = frozenset(
     {
-        ("stale readings expire by intent", "messages_about_to_expire"),
         ("stale readings expire by intent", "messages_expire"),
         ("poison, and a tag above the timeout", "visibility_timeout_too_short"),
     }

@@ -90,6 +90,13 @@ def test_topic_that_lasts_is_reported_each_seven_days() -> None:
     assert _report_hours(list(range(24 * 15))) == [0, 24 * 7, 24 * 14]
 
 
+def test_hygiene_that_lasts_is_reported_once_without_a_reminder() -> None:
+    reporter = Reporter()
+    topic = FoundTopic("archive", is_reported_once=True)
+    reported_hours = [hour for hour in range(24 * 15) if reporter.report([topic], hour)]
+    assert reported_hours == [0]
+
+
 def test_unreadable_queue_is_reported_only_once_it_was_unreadable_for_two_hours() -> None:
     assert _report_hours([0, 1], UNREADABLE_DELAY) == []
     assert _report_hours([0, 1, 2, 3], UNREADABLE_DELAY) == [2]

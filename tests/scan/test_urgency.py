@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mendq.cases.finding import Finding, ScanResult
-from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN
-from mendq.scan.severity import sort_worst_first
+from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard_queue
+from mendq.catalogue.messages.messages_expire import detect
+from mendq.scan.severity import FindingSeverity, rate_severity, sort_worst_first
 from mendq.scan.urgency import share_seconds_left
 
 GROWS = Finding(STANDARD_ARN, "backlog_grows", "it grows", seconds_left=600.0)
@@ -40,3 +43,37 @@ def test_cause_that_loses_messages_sooner_keeps_its_own_time() -> None:
     cause = Finding(STANDARD_ARN, "consumer_failing", "it", seconds_left=60.0)
     result = share_seconds_left(ScanResult(findings=(GROWS, cause)))
     assert [finding.seconds_left for finding in result.findings] == [600.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("retention_seconds", "finished", "severity"),
+    [
+        (3_600, 1_719, FindingSeverity.LOSING_MESSAGES),
+        (3_599, 1_719, FindingSeverity.HYGIENE),
+        (3_600, 0, FindingSeverity.HYGIENE),
+    ],
+    ids=["consumers are too slow", "short retention", "archive"],
+)
+def test_expired_messages_are_hygiene_only_if_the_queue_may_be_meant_to_forget(
+    retention_seconds: int, finished: int, severity: FindingSeverity
+) -> None:
+    counts: dict[str, Any] = {"sent": 2_280, "received": finished, "deleted": finished}
+    facts = standard_queue(
+        MessageRetentionPeriod=retention_seconds, highest_oldest_age_seconds=3_566, **counts
+    )
+    fault = detect(facts)
+    assert fault is not None
+    finding = Finding(
+        STANDARD_ARN,
+        "messages_expire",
+        fault.because,
+        seconds_left=fault.seconds_left,
+        is_hygiene=fault.is_hygiene,
+    )
+    assert rate_severity(finding) is severity
+
+
+def test_hygiene_stands_after_every_other_finding() -> None:
+    hygiene = Finding(STANDARD_ARN, "messages_expire", "on purpose", is_hygiene=True)
+    costly = Finding(STANDARD_ARN, "empty_receives", "it costs money")
+    assert sort_worst_first([hygiene, costly]) == [costly, hygiene]

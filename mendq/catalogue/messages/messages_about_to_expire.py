@@ -11,12 +11,15 @@ already, Mendq notifies people.
 
 Why that is safe: a longer retention deletes nothing. (A shorter one would delete old messages at
 once, so Mendq never lowers a retention.) A short retention may be a rule of the company, and old
-messages may be worthless to the consumers, so by default a person approves the change.
+messages may be worthless to the consumers, so by default a person approves the change. If
+consumers finish messages of a queue that keeps them for less than an hour, Mendq proposes nothing:
+then old ones expire on purpose (`messages_expire`).
 """
 
 from __future__ import annotations
 
 from mendq.catalogue.examples import DAY_SECONDS, as_dlq, replace_values, standard_queue
+from mendq.catalogue.messages.messages_expire import SHORT_RETENTION_SECONDS
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -51,6 +54,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     retention_seconds = facts.retention_seconds
     if (
         oldest_age_seconds <= EXPIRING_SHARE_OF_RETENTION * retention_seconds
+        or (retention_seconds < SHORT_RETENTION_SECONDS and measurement.deleted)
         or _is_backlog_finished_in_time(measurement, retention_seconds - oldest_age_seconds)
     ):
         return None
@@ -146,6 +150,14 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
         QueueNearMiss(
             "old, and gone by tonight",
             replace_values(_QUEUE_OF_SLOW_CONSUMERS, **_FAST_CONSUMER_COUNTS, backlog_now=600),
+        ),
+        QueueNearMiss(
+            "kept for less than an hour on purpose",
+            replace_values(
+                _QUEUE_OF_SLOW_CONSUMERS,
+                MessageRetentionPeriod=3_599,
+                oldest_age_seconds_now=3_590,
+            ),
         ),
         QueueNearMiss(
             "DLQ messages: the metric counts from the move", as_dlq(_QUEUE_OF_SLOW_CONSUMERS)

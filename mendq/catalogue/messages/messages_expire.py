@@ -8,9 +8,9 @@ the retention period. Receives without a delete do not explain them: such messag
 consumers could not handle them.
 
 What Mendq does: it pages, with the number of lost messages. `messages_about_to_expire` proposes a
-longer retention period for the same queue. If nothing was received at all, the queue may be an
-archive that is meant to forget: then Mendq does not page, and in mode `observe` it is only in the
-case and the report.
+longer retention period for the same queue. The queue may be meant to forget: nothing was received
+at all, as from an archive, or it keeps messages for less than an hour, so that old ones are worth
+nothing. Then Mendq does not page, and a scan tells it once, as hygiene.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
+from mendq.model.metrics import Measurement
 from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import list_consumers_command
@@ -40,10 +41,24 @@ from mendq.notifications.text import format_count, format_duration
 EXPIRED_SHARE_OF_RETENTION = 0.9
 # SQS's gauges are approximate: a difference of this share of the backlog may be none.
 INEXACT_SHARE_OF_BACKLOG = 0.02
+# A retention period below this was chosen for messages that are soon worth nothing: the default of
+# SQS is four days.
+SHORT_RETENTION_SECONDS = 3_600
 # These symptoms explain why messages are not finished in time.
 EXPLAINING_SYMPTOMS = frozenset(
     {"consumer_failing", "consumer_stopped", "function_errors", "function_times_out"}
 )
+
+
+def is_meant_to_forget(facts: Facts, measurement: Measurement) -> bool:
+    """Return True if messages may expire on purpose.
+
+    Nothing was received, as from an archive. Or the retention period is so short that it was chosen
+    for it, and consumers finish messages.
+    """
+    return measurement.received == 0 or (
+        facts.retention_seconds < SHORT_RETENTION_SECONDS and measurement.deleted > 0
+    )
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -71,31 +86,35 @@ def detect(facts: Facts) -> DetectedFault | None:
         or measurement.fruitless_receives >= lost_message_count
     ):
         return None
+    is_on_purpose = is_meant_to_forget(facts, measurement)
     return DetectedFault(
         f"about {format_count(lost_message_count, 'message')} expired unread in "
         f"{format_duration(measurement.duration)}: SQS keeps a message for "
         f"{facts.retention_seconds:,} s, and the oldest was "
         f"{measurement.highest_oldest_age_seconds:,} s old. {measurement.sent:,} arrived, and "
         f"consumers deleted {measurement.deleted:,}",
-        seconds_left=0.0,
+        seconds_left=None if is_on_purpose else 0.0,
+        is_hygiene=is_on_purpose,
     )
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: a person must decide what the messages are worth.
 
-    If the queue has receives, it pages, because consumers lose messages. On a standard queue a
-    message keeps its age when it moves to the DLQ, so a longer retention period needs one as long
+    It pages, except if the queue may be meant to forget (`is_meant_to_forget`). On a standard queue
+    a message keeps its age when it moves to the DLQ, so a longer retention period needs one as long
     there: otherwise SQS deletes the message in the DLQ soon after the move.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
     command = list_consumers_command(facts.queue_arn)
-    if facts.measurement is not None and facts.measurement.received == 0:
-        reason = (
-            f"{facts.found}. Nothing receives from it. If it is an archive that is meant to "
-            "forget, do nothing; otherwise start its consumer"
+    if facts.measurement is not None and is_meant_to_forget(facts, facts.measurement):
+        advice = (
+            "Nothing receives from it. If it is an archive that is meant to forget, do nothing; "
+            "otherwise start its consumer"
+            if facts.measurement.received == 0
+            else "If its retention is short on purpose, do nothing; otherwise raise it"
         )
-        return Refuse("messages_expire", reason, command)
+        return Refuse("messages_expire", f"{facts.found}. {advice}", command)
     reason = (
         f"{facts.found}. These messages are lost. Run more consumers at once or make them faster. "
         "A longer retention period (14 days at most) gives them time, unless a short one is policy"
@@ -128,7 +147,7 @@ def _make_example_queue(**overrides: Any) -> Facts:
 MESSAGES_EXPIRE = NotifiedSymptom(
     name="messages_expire",
     sentence="SQS deletes messages that nobody has read, because they are too old.",
-    plan_in_words="Page with how many messages were lost; without a page if nothing receives.",
+    plan_in_words="Page with how many messages were lost; without a page if it may be on purpose.",
     habit="keeps losing messages that expire",
     aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
     plan=plan,
@@ -182,6 +201,11 @@ MESSAGES_EXPIRE = NotifiedSymptom(
             _make_example_queue(
                 sent=961, received=0, deleted=0, backlog_before=163, backlog_now=162
             ),
+            "messages_expire",
+        ),
+        RefusalExample(
+            "a retention of less than an hour is no page",
+            replace_values(_make_example_queue(), MessageRetentionPeriod=3_599),
             "messages_expire",
         ),
     ),
