@@ -28,6 +28,7 @@ from tests.catalogue.asking import answer_to, detect_fault, queue_examples_of
 ERRORS = SYMPTOM_BY_NAME["function_errors"]
 TIMES_OUT = SYMPTOM_BY_NAME["function_times_out"]
 FAILING = SYMPTOM_BY_NAME["consumer_failing"]
+EXPIRE = SYMPTOM_BY_NAME["messages_expire"]
 
 
 def make_queue(sent: int = 100, deleted: int = 50, left: int = 0, **consumer: Any) -> Facts:
@@ -220,11 +221,12 @@ def test_function_with_the_most_failed_runs_is_named_if_several_read_the_queue()
     assert found.found.startswith("400 of 400 runs of ship in the last hour failed (100 %)")
 
 
-@pytest.mark.parametrize(("error_share", "kind"), [(0.9, Escalate), (0.89, Refuse)])
+@pytest.mark.parametrize("error_share", [0.6, 0.9, 1.0])
 @pytest.mark.parametrize("seconds", [1.0, 30.0])
-def test_failing_function_that_loses_no_message_pages_only_if_nine_of_ten_runs_fail(
-    error_share: float, kind: type, seconds: float
+def test_failing_function_that_loses_no_message_and_finishes_some_pages_nobody(
+    error_share: float, seconds: float
 ) -> None:
+    """Its failed runs may have nothing to do with the queue."""
     facts = make_queue(
         90,
         60,
@@ -233,7 +235,24 @@ def test_failing_function_that_loses_no_message_pages_only_if_nine_of_ten_runs_f
         duration_p50_seconds=seconds,
         duration_p99_seconds=seconds,
     )
-    assert type(_answer_about_runs(replace_values(facts, RedrivePolicy=""), seconds)) is kind
+    assert type(_answer_about_runs(replace_values(facts, RedrivePolicy=""), seconds)) is Refuse
+
+
+@pytest.mark.parametrize("error_share", [0.2, 0.9, 1.0])
+def test_stopped_runs_whose_messages_are_all_finished_page_nobody(error_share: float) -> None:
+    facts = make_queue(
+        1_000,
+        1_000,
+        error_share=error_share,
+        duration_p50_seconds=30.0,
+        duration_p99_seconds=30.0,
+    )
+    assert type(_answer_about_runs(facts, 30)) is Refuse
+
+
+def test_stopped_runs_of_a_function_that_also_reads_an_empty_queue_page_nobody_about_it() -> None:
+    facts = make_queue(0, 0, duration_p50_seconds=30.0, duration_p99_seconds=30.0)
+    assert type(_answer_about_runs(facts, 30)) is Refuse
 
 
 def _answer_about_runs(facts: Facts, seconds: float) -> Plan | Refusal:
@@ -265,14 +284,33 @@ def test_failing_function_pages_if_the_dlq_takes_many_messages_whatever_share_of
     assert isinstance(_answer_about_runs(facts, seconds), Escalate)
 
 
-@pytest.mark.parametrize(("deleted", "kind"), [(45, Escalate), (46, Refuse)])
-def test_failing_function_without_a_dlq_pages_if_at_most_half_is_finished(
+@pytest.mark.parametrize(("deleted", "kind"), [(4, Escalate), (5, Refuse), (45, Refuse)])
+def test_failing_function_without_a_dlq_pages_if_at_most_a_twentieth_is_finished(
     deleted: int, kind: type
 ) -> None:
-    facts = replace_values(
-        make_queue(90, deleted, 90 - deleted, error_share=0.6), recent=make_last_hour(10, 6, 26, 30)
-    )
+    facts = make_queue(90, deleted, 90 - deleted, error_share=0.6)
     assert type(_answer_about_runs(replace_values(facts, RedrivePolicy=""), 1)) is kind
+
+
+def test_function_that_finished_nothing_in_the_last_hour_pages_although_it_did_before() -> None:
+    """90 messages wait and none arrives, so nothing is lost and nothing more comes."""
+    facts = make_queue(90, 60, 30, error_share=0.6)
+    facts = replace_values(facts, RedrivePolicy="", recent=make_last_hour(0, 0, 30, 30))
+    assert type(_answer_about_runs(facts, 1)) is Escalate
+    facts = replace_values(facts, recent=make_last_hour(0, 1, 31, 30))
+    assert type(_answer_about_runs(facts, 1)) is Refuse
+
+
+def test_failing_function_pages_if_one_message_in_six_hours_is_not_finished() -> None:
+    facts = make_queue(1, 0, 1, error_share=1.0, duration_p50_seconds=30.0)
+    assert type(_answer_about_runs(facts, 30)) is Escalate
+
+
+def test_failing_function_pages_for_messages_that_it_lost_hours_ago_and_still_fails() -> None:
+    """6 of 100 messages moved to the DLQ before the last hour, in which it fails again."""
+    facts = make_queue(100, 94, error_share=0.3, duration_p99_seconds=30.0)
+    facts = replace_values(facts, recent=make_last_hour(10, 10))
+    assert type(_answer_about_runs(facts, 30)) is Escalate
 
 
 def test_failing_function_pages_for_counts_with_which_consumer_failing_would_page() -> None:
@@ -407,6 +445,30 @@ def test_function_that_works_again_is_named_without_a_page(
     assert fault.should_page is should_page
     plan = answer_to(ERRORS, replace(facts, found=fault.because))
     assert isinstance(plan, Escalate) is should_page
+
+
+@pytest.mark.parametrize(
+    ("retention_seconds", "should_page"), [(3_600, True), (3_599, False)], ids=["lost", "hygiene"]
+)
+def test_function_that_works_again_pages_only_if_messages_expire_would(
+    retention_seconds: int, should_page: bool
+) -> None:
+    """`messages_expire` waits for the finding about the function."""
+    consumer = replace(LAMBDA_FUNCTION, failed_stretch=TWO_MINUTES, **WORKS_NOW)
+    facts = standard_queue(
+        MessageRetentionPeriod=retention_seconds,
+        sent=1_000,
+        received=820,
+        deleted=800,
+        backlog_now=100,
+        highest_oldest_age_seconds=3_566,
+        lambda_consumers=(consumer,),
+    )
+    assert detect_fault(EXPIRE, facts)
+    assert detect_fault(FAILING, facts) is None
+    fault = find_fault(ERRORS, facts)
+    assert fault is not None
+    assert fault.should_page is should_page
 
 
 def test_two_failed_runs_hours_ago_are_not_named() -> None:

@@ -22,11 +22,15 @@ function's timeout. The messages of a failed run return to the queue, or move to
    - At least half of the runs fail, there is no DLQ, and more messages are left than a few bad
      ones, which come back once in each visibility timeout, would explain.
 4. One message that blocks its FIFO group explains failed runs better (`fifo_group_blocked`).
-5. The messages decide whether people are paged, not only the share of failed runs. Runs that have
-   nothing to do with the queue can dilute that share, and `consumer_failing` and
-   `dlq_messages_arriving` wait for this finding. So it pages whenever one of these would page. If
-   the runs of the last hour succeed again, it pages only if `consumer_failing` would:
-   `dlq_messages_arriving` waits only for findings with a page.
+5. People are paged only if messages are lost or nothing is finished. The messages decide that, and
+   not the share of failed runs, because runs that have nothing to do with the queue can dilute it.
+   Messages are lost if more than a few left the queue without a delete, in the last hour or in the
+   measured time: to the DLQ, or because they expired. Nothing is finished if at most a twentieth of
+   the messages that arrived was deleted, or none while messages wait.
+   Other symptoms wait for this finding, and their pages must not get lost. `dlq_messages_arriving`
+   waits only for findings with a page. `consumer_failing` and `messages_expire` wait for all, so
+   this finding also pages whenever one of them would. If the runs of the last hour succeed again,
+   it pages only then.
 
 Limits: a run that reports failed messages with `batchItemFailures` succeeds for Lambda, so it does
 not count here. Lambda's metrics are those of the function; if it also reads other queues, its
@@ -42,6 +46,7 @@ from typing import NamedTuple
 
 from mendq.catalogue.dlq.attach import find_failing_consumers
 from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_oldest_message_stuck
+from mendq.catalogue.messages.messages_expire import detect as find_expired_messages
 from mendq.model.facts import (
     FAILING_CONSUMER_ERROR_SHARE,
     Facts,
@@ -66,8 +71,9 @@ LEAST_EXPLAINED_SHARE_OF_RECEIVES = 0.5
 SHARE_OF_RECEIVES_OF_BAD_MESSAGES = 0.25
 # A function works again if less than this share of its last hour's runs failed.
 LARGEST_ERROR_SHARE_OF_WORKING_FUNCTION = 0.05
-# From this share of failed runs on, people are paged, whatever the counts of messages say.
-PAGED_ERROR_SHARE = 0.9
+# If at most this share of the messages that arrived was deleted, nothing is finished: a few deletes
+# may be of messages that arrived before.
+LARGEST_DELETED_SHARE_IF_NOTHING_IS_FINISHED = 0.05
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,14 @@ class HandledMessages:
         deleted: Messages that consumers deleted.
         left_undeleted: Messages that left the queue without a delete: to the DLQ, or because they
             expired. Negative if messages arrived without a send.
+        backlog: Messages that the queue holds at the end.
         minutes: The length of the time.
     """
 
     sent: int
     deleted: int
     left_undeleted: int
+    backlog: int
     minutes: float
 
     @classmethod
@@ -92,19 +100,21 @@ class HandledMessages:
         """Return the counts of the last two half hours; all are 0 if these are not known."""
         half_hours = measurement.recent.half_hours[-2:]
         if not half_hours:
-            return cls(0, 0, 0, 0)
+            return cls(0, 0, 0, 0, 0)
         sent = sum(half_hour.sent for half_hour in half_hours)
         deleted = sum(half_hour.deleted for half_hour in half_hours)
-        backlog_growth = half_hours[-1].now.backlog - half_hours[0].before.backlog
+        backlog = half_hours[-1].now.backlog
+        backlog_growth = backlog - half_hours[0].before.backlog
         minutes = sum(60 * half_hour.hours for half_hour in half_hours)
-        return cls(sent, deleted, sent - deleted - backlog_growth, minutes)
+        return cls(sent, deleted, sent - deleted - backlog_growth, backlog, minutes)
 
     @classmethod
     def of_measurement(cls, measurement: Measurement) -> HandledMessages:
         """Return the counts of the whole measured time."""
-        backlog_growth = measurement.now.backlog - measurement.before.backlog
-        left_undeleted = measurement.sent_minus_deleted - backlog_growth
-        return cls(measurement.sent, measurement.deleted, left_undeleted, 60 * measurement.hours)
+        backlog = measurement.now.backlog
+        left_undeleted = measurement.sent_minus_deleted - backlog + measurement.before.backlog
+        minutes = 60 * measurement.hours
+        return cls(measurement.sent, measurement.deleted, left_undeleted, backlog, minutes)
 
     @property
     def are_many_left_undeleted(self) -> bool:
@@ -119,6 +129,14 @@ class HandledMessages:
     def is_hardly_finished(self) -> bool:
         """True if at most half of the messages that arrived were deleted."""
         return self.sent - self.deleted > MOST_TOLERATED_MESSAGES and 2 * self.deleted <= self.sent
+
+    @property
+    def is_nothing_finished(self) -> bool:
+        """True if none of more than a few messages was deleted, or hardly any that arrived."""
+        if self.deleted == 0:
+            return max(self.sent, self.backlog) > MOST_TOLERATED_MESSAGES
+        most_deleted = LARGEST_DELETED_SHARE_IF_NOTHING_IS_FINISHED * self.sent
+        return self.sent > MOST_TOLERATED_MESSAGES and self.deleted <= most_deleted
 
 
 @dataclass(frozen=True)
@@ -298,35 +316,37 @@ def _are_more_left_than_bad_ones(facts: Facts, measurement: Measurement) -> bool
 def must_page(facts: Facts, runs: FailedRuns) -> bool:
     """Return True if people must be paged about the failed runs (rule 5).
 
-    That is so if nearly all runs fail, if nothing or at most half was finished, if many messages
-    left the queue without a delete, or if `consumer_failing` would page. If the function works
-    again, only the last counts.
+    That is so if messages are lost, if nothing is finished, or if a symptom would page that waits
+    for this one. If the function works again, only the last counts.
     """
-    measurement = facts.measurement
-    if runs.does_function_work_again:
-        return _would_consumer_failing_page(facts)
-    if (runs.consumer.error_share or 0) >= PAGED_ERROR_SHARE:
+    if _would_waiting_symptom_page(facts):
         return True
-    if measurement is None:
+    measurement = facts.measurement
+    if runs.does_function_work_again or measurement is None:
         return False
-    counts = runs.count_messages(measurement)
-    return (
-        measurement.deleted == 0
-        or counts.are_many_left_undeleted
-        or counts.is_hardly_finished
-        or HandledMessages.of_measurement(measurement).is_hardly_finished
-        or _would_consumer_failing_page(facts)
+    # Over hours, one message that is not finished is enough: some queues get only a few.
+    if measurement.deleted == 0 and measurement.messages:
+        return True
+    counts_of_times = (
+        runs.count_messages(measurement),
+        HandledMessages.of_measurement(measurement),
+    )
+    return any(
+        counts.are_many_left_undeleted or counts.is_nothing_finished for counts in counts_of_times
     )
 
 
-def _would_consumer_failing_page(facts: Facts) -> bool:
-    """Return True if `consumer_failing` would page if it did not wait for the finding of the runs.
+def _would_waiting_symptom_page(facts: Facts) -> bool:
+    """Return True if `consumer_failing` or `messages_expire` would page without this finding.
 
-    `consumer_failing` is silent while a case of this finding is open, so open cases are left out
-    here. A function reads the queue, so the receives are none of people who look at DLQ messages,
-    and the sources are not needed.
+    They are silent while a case of this finding is open, so open cases are left out here. A
+    function reads the queue, so the receives are none of people who look at DLQ messages, and the
+    sources are not needed.
     """
     facts_without_cases = replace(facts, open_symptoms=frozenset(), dlq_sources=())
+    expired_messages = find_expired_messages(facts_without_cases)
+    if expired_messages is not None and not expired_messages.is_hygiene:
+        return True
     return find_failing_consumers(facts_without_cases) is not None
 
 

@@ -9,9 +9,8 @@ the rules. If Lambda stops the failed runs at the function's timeout, the sympto
 `function_times_out`.
 
 What Mendq does: it names the function on its own queue, with the share of failed runs. It pages if
-many messages left without a delete, at most half were finished, or nearly all runs fail; otherwise
-it records a case without a page. It changes nothing, because no attribute of a queue fixes a
-function.
+messages are lost or nothing is finished; otherwise it records a case without a page. It changes
+nothing, because no attribute of a queue fixes a function.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
 
@@ -64,7 +63,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Return the refusal that notifies people: a page if messages are lost or not finished."""
+    """Return the refusal that notifies people: a page if messages are lost or none is finished."""
     advice = (
         "Read the errors in the function's log; if they began with a deployment, roll it back. A "
         "longer visibility timeout would only slow the retries."
@@ -141,7 +140,7 @@ FUNCTION_ERRORS = NotifiedSymptom(
     name="function_errors",
     sentence="Runs of the queue's Lambda function end with an error, so messages are not finished.",
     plan_in_words="Name the function, with the share of failed runs and its log; page if "
-    "messages are lost or at most half are finished.",
+    "messages are lost or nothing is finished.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
@@ -179,7 +178,7 @@ FUNCTION_ERRORS = NotifiedSymptom(
             "function_errors",
         ),
         QueueExample(
-            "fewer than 9 of 10 runs fail, and the DLQ takes most messages",
+            "a part of the runs succeeds, and the DLQ takes most messages",
             _make_example_queue(600, 240, consumer=_MOST_RUNS_FAIL),
             "function_errors",
         ),

@@ -14,10 +14,9 @@ work, so no batch size can be calculated from it. The advice names the batch siz
 cause.
 
 What Mendq does: it names the function on its own queue, with the share of failed runs. It pages if
-many messages left without a delete, at most half were finished, or nearly all runs fail; otherwise
-it records a case without a page. It changes nothing, because
-only people know whether the function waits for something that is broken or needs more time. A
-longer visibility timeout does not help: the function's own timeout ends the run.
+messages are lost or nothing is finished; otherwise it records a case without a page. It changes
+nothing, because only people know whether the function waits for something that is broken or needs
+more time. A longer visibility timeout does not help: the function's own timeout ends the run.
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 """
 
@@ -71,7 +70,7 @@ def _describe_durations(consumer: LambdaConsumer) -> str:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Return the refusal that notifies people: a page if messages are lost or not finished."""
+    """Return the refusal that notifies people: a page if messages are lost or none is finished."""
     advice = (
         "Find out what it waits for: a service that does not answer, or more work than fits. If "
         "the work needs longer, first raise the queue's visibility timeout to six times the "
@@ -123,7 +122,7 @@ FUNCTION_TIMES_OUT = NotifiedSymptom(
     name="function_times_out",
     sentence="Lambda stops the queue's function at its timeout, so messages are not finished.",
     plan_in_words="Name the function, with the share of failed runs and its timeout; page if "
-    "messages are lost or at most half are finished.",
+    "messages are lost or nothing is finished.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
