@@ -17,7 +17,7 @@ from docs.markdown import ROOT, format_as_code, link_pages, make_table
 from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import LAMBDA_ROWS
-from mendq.catalogue import SYMPTOM_BY_NAME
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.cli import permissions
 from mendq.cli.app import app
 from mendq.cli.command_group import list_examples
@@ -29,10 +29,12 @@ from mendq.cli.permissions import (
     OFFLINE_ACTIONS_BY_COMMAND,
     STEER_ACTIONS_BY_COMMAND,
 )
+from mendq.lint.judging import LINT_SEVERITY_BY_CLASS
 from mendq.lint.rules import RULES
 from mendq.model import lifecycle
 from mendq.model.limits import Bounds, Timing
 from mendq.model.other_transitions import TRANSITIONS_NOT_BY_FOLLOW_UP, TransitionActor
+from mendq.model.severity_class import SeverityClass
 from mendq.model.state import FINAL_STATES, STATES_UNDER_VERIFICATION, State, find_state_time_limit
 from mendq.notifications.next_steps import (
     NEXT_STEP_BY_REFUSAL_CODE,
@@ -99,6 +101,36 @@ def lint_rules() -> str:
         for rule in RULES
     ]
     return make_table("rule|symptom", sorted(rows))
+
+
+def severity_classes() -> str:
+    """Return a table of the severity classes, the worst first, with lint's severity of each."""
+    rows = [
+        (
+            format_as_code([severity_class]),
+            severity_class.meaning,
+            LINT_SEVERITY_BY_CLASS[severity_class].value,
+        )
+        for severity_class in SeverityClass
+    ]
+    return make_table("class|what belongs there|`mendq lint` in CI", rows)
+
+
+def symptom_classes() -> str:
+    """Return a table with the class of each symptom and kind of evidence, the worst class first."""
+    symptoms_and_kinds = [
+        (symptom, kind) for symptom in CATALOGUE for kind in symptom.evidence_kinds
+    ]
+    symptoms_and_kinds.sort(key=lambda pair: pair[1].severity_class.rank)
+    rows = [
+        (
+            format_as_code([kind.severity_class]),
+            link_pages([symptom.runbook], "docs"),
+            kind.text,
+        )
+        for symptom, kind in symptoms_and_kinds
+    ]
+    return make_table("class|symptom|evidence, if there are several kinds", rows)
 
 
 def commands() -> str:

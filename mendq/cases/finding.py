@@ -19,6 +19,7 @@ from msgspec import Meta, Struct, ValidationError, convert, json
 
 from mendq.model.facts import SourceCheck
 from mendq.model.queue import QUEUE_ARN_PATTERN
+from mendq.model.severity_class import SeverityClass
 from mendq.model.time_text import format_time
 from mendq.model.traffic import SUMS_EVERY_HOURS, ScanHistory
 
@@ -101,6 +102,7 @@ class Finding:
             messages in the DLQ. A finding with `possible_source_arns` does not wait for it, because
             then nobody would be paged about the other messages.
         is_hygiene: True if the queue may be meant to be like that.
+        severity_class: The severity class; None for the class that the symptom usually has.
     """
 
     queue_arn: str
@@ -115,6 +117,7 @@ class Finding:
     possible_source_arns: tuple[str, ...] = field(default=(), compare=False)
     should_page: bool = field(default=True, compare=False)
     is_hygiene: bool = field(default=False, compare=False)
+    severity_class: SeverityClass | None = field(default=None, compare=False)
 
     @property
     def reference(self) -> FindingReference:

@@ -26,6 +26,7 @@ from mendq.model.limits import Limits
 from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 from mendq.model.tags import QueueTag
 from mendq.notifications.commands import describe_quota
@@ -126,6 +127,22 @@ def make_code_patterns(
 
 
 @dataclass(frozen=True)
+class EvidenceKind:
+    """A kind of evidence for a symptom, and the severity class of findings that rest on it.
+
+    Attributes:
+        severity_class: The class of the findings.
+        text: The evidence in words, for tables. Empty if the symptom has only one kind.
+        is_of_template: True if lint uses this kind, and scans use the symptom's first kind: the
+            same fault does something else in a template, before it is deployed.
+    """
+
+    severity_class: SeverityClass
+    text: str = ""
+    is_of_template: bool = False
+
+
+@dataclass(frozen=True)
 class DetectedFault:
     """A fault that a detection found in a queue.
 
@@ -144,6 +161,8 @@ class DetectedFault:
         mapping_id: The event source mapping with the fault; empty if it is in no mapping.
         is_hygiene: True if the queue may be meant to be like that. People hear of it once, after
             all other findings.
+        evidence_kind: The kind of evidence, one of the symptom's `evidence_kinds`; None for the
+            first of them.
     """
 
     because: str
@@ -154,6 +173,7 @@ class DetectedFault:
     should_page: bool = True
     mapping_id: str = ""
     is_hygiene: bool = False
+    evidence_kind: EvidenceKind | None = None
 
 
 # What a detection needs that compares sends, receives and deletes of a queue that is no DLQ. A
@@ -295,6 +315,8 @@ class Symptom:
         sentence: The fault in one sentence, for people.
         plan_in_words: Mendq's answer in one sentence, for people.
         aws_page: The URL of AWS's page about the fault.
+        evidence_kinds: The kinds of evidence with their severity classes, the usual kind first.
+            Empty if Mendq only counts the symptom.
         seen_as: Patterns of failed calls that mean the symptom; empty if no call fails.
         is_evidence: Returns True if a matching call counts as evidence about the queue.
         detection: The way in which a scan finds the fault; None if only failed calls show it.
@@ -308,6 +330,7 @@ class Symptom:
     sentence: str
     plan_in_words: str
     aws_page: str
+    evidence_kinds: tuple[EvidenceKind, ...] = ()
     seen_as: tuple[FailedCallPattern, ...] = ()
     is_evidence: Callable[[FailedCall], bool] = accept_every_subject
     detection: Detection | None = None
@@ -343,6 +366,28 @@ class Symptom:
         Not all are SQS attributes: creating a DLQ and moving messages have names of their own.
         """
         return tuple(step.attribute for step in self.steps)
+
+    def find_class(self, fault: DetectedFault | None = None) -> SeverityClass:
+        """Return the severity class of a fault that a scan found.
+
+        Args:
+            fault: The fault; None for the class that the symptom usually has.
+
+        Raises:
+            ValueError: The symptom has no class, because Mendq only counts it.
+        """
+        if not self.evidence_kinds:
+            message = f"{self.name} is only counted, so it has no severity class"
+            raise ValueError(message)
+        kind = fault.evidence_kind if fault else None
+        return (kind or self.evidence_kinds[0]).severity_class
+
+    def find_class_in_template(self, fault: DetectedFault) -> SeverityClass:
+        """Return the severity class of a fault that lint found in a template."""
+        kinds_of_template = [kind for kind in self.evidence_kinds if kind.is_of_template]
+        if fault.evidence_kind is None and kinds_of_template:
+            return kinds_of_template[0].severity_class
+        return self.find_class(fault)
 
     @property
     def is_unconfirmed(self) -> bool:

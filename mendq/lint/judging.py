@@ -12,8 +12,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.symptom import DetectedFault, Symptom
 from mendq.catalogue.visibility import needed_timeout
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
+    BELOW_ADVICE,
+    BELOW_NEED,
+)
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TIMEOUT_TOO_SHORT,
 )
@@ -29,6 +33,7 @@ from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
 from mendq.model.facts import Need
 from mendq.model.limits import Limits
 from mendq.model.queue import queue_arn_or_none
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import TagUnreadable
 
@@ -46,13 +51,22 @@ _WORK_STEPS_PER_RESULT = 500
 
 
 class LintSeverity(StrEnum):
-    """Severity of a finding: ERROR if Mendq can fix the symptom, WARNING if it only reports it.
-
-    Exception: a visibility timeout that is only below AWS's advice is a WARNING.
-    """
+    """Severity of a finding, which follows from its severity class. The worst is the first."""
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
+
+
+LINT_SEVERITY_BY_CLASS = {
+    SeverityClass.EXPOSED: LintSeverity.ERROR,
+    SeverityClass.LOSING: LintSeverity.ERROR,
+    SeverityClass.STANDING_STILL: LintSeverity.ERROR,
+    SeverityClass.FAILING_IN_PART: LintSeverity.WARNING,
+    SeverityClass.WILL_LOSE: LintSeverity.ERROR,
+    SeverityClass.MAY_LOSE: LintSeverity.WARNING,
+    SeverityClass.HYGIENE: LintSeverity.NOTE,
+}
 
 
 @dataclass(frozen=True)
@@ -62,7 +76,7 @@ class LintFinding:
     # Logical ID of the resource.
     resource: str
     symptom: str
-    severity: LintSeverity
+    severity_class: SeverityClass
     # Keys from the top of the template to the value at fault.
     path: str
     # Line of that value, from 1. None if the decoder does not know it.
@@ -75,6 +89,11 @@ class LintFinding:
     aws_page: str
     # Path of the construct in the CDK app that made the resource. Empty without a CDK app.
     construct: str
+
+    @property
+    def severity(self) -> LintSeverity:
+        """The severity, in the words of linters."""
+        return LINT_SEVERITY_BY_CLASS[self.severity_class]
 
 
 @dataclass(frozen=True)
@@ -106,9 +125,8 @@ class LintResult:
 
 def list_severities(symptom: Symptom) -> tuple[LintSeverity, ...]:
     """Return the severities that the findings of a symptom can have, the usual one first."""
-    if symptom is TIMEOUT_TOO_SHORT:
-        return LintSeverity.ERROR, LintSeverity.WARNING
-    return (LintSeverity.WARNING if symptom.plan is None else LintSeverity.ERROR,)
+    severities = [LINT_SEVERITY_BY_CLASS[kind.severity_class] for kind in symptom.evidence_kinds]
+    return tuple(dict.fromkeys(severities))
 
 
 def lint(
@@ -154,7 +172,7 @@ def lint(
     return LintResult(
         file,
         len(declared_queues.queue_by_arn),
-        findings,
+        sorted(findings, key=lambda finding: finding.severity_class.rank),
         ignored_findings,
         unchecked_places,
         used_parameter_defaults,
@@ -173,7 +191,7 @@ def _check_whole_template(
 def _check_queue(
     queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> Iterator[LintFinding | UncheckedPlace]:
-    """Yield the findings of one queue, errors first, and then its places that cannot be checked."""
+    """Yield the findings of one queue, and then its places that cannot be checked."""
     # Each check parses the queue's texts again and searches them for each source.
     attribute_texts = (
         attribute_text
@@ -191,7 +209,7 @@ def _check_queue(
         symptom_names = symptom_names_by_cause[REDRIVE_POLICY_ATTRIBUTE, unknown_dlq_reason]
         names_of_dlq_symptoms = _list_symptoms_that_need(Need.DLQ, Need.DLQ_SOURCES)
         symptom_names.extend(name for name in names_of_dlq_symptoms if name not in symptom_names)
-    yield from sorted(findings, key=lambda finding: finding.severity is not LintSeverity.ERROR)
+    yield from findings
     for (attribute, reason), symptom_names in symptom_names_by_cause.items():
         place = declared_queues.find_place(queue, [attribute])
         yield _make_unchecked_place(declared_queues, place, reason, *symptom_names)
@@ -241,7 +259,7 @@ def _make_finding(
     symptom: Symptom,
     queue: DeclaredQueue,
     attribute_names: Sequence[str],
-    because: str,
+    fault: DetectedFault,
 ) -> LintFinding:
     """Return a finding about a queue.
 
@@ -249,14 +267,13 @@ def _make_finding(
     template sets none of them, they are those of the queue's resource.
     """
     place = declared_queues.find_place(queue, attribute_names)
-    severity, *_ = list_severities(symptom)
     return LintFinding(
         resource=queue.resource.logical_id,
         symptom=symptom.name,
-        severity=severity,
+        severity_class=symptom.find_class_in_template(fault),
         path=place.path,
         line=place.line,
-        because=declared_queues.resolver.replace_arns_by_logical_ids(because),
+        because=declared_queues.resolver.replace_arns_by_logical_ids(fault.because),
         remedy=find_remedy(symptom, queue, declared_queues),
         runbook=symptom.runbook,
         aws_page=symptom.aws_page,
@@ -277,7 +294,7 @@ def _check_symptom(
         return None
     names_of_read_attributes = [*queue.attributes.names_of_read_attributes]
     finding = _make_finding(
-        declared_queues, symptom, queue, names_of_read_attributes, detected_fault.because
+        declared_queues, symptom, queue, names_of_read_attributes, detected_fault
     )
     event_source_mapping = declared_queues.template.resources.get(detected_fault.mapping_id)
     if event_source_mapping is None:
@@ -304,8 +321,8 @@ def _check_timeout(
 ) -> LintFinding | None:
     """Return a finding if the visibility timeout is shorter than consumers need or AWS advises.
 
-    The finding is an error if a consumer may work longer than the timeout. It is a warning if the
-    timeout is only below AWS's advice. Its remedy is the timeout that Mendq would write, or a
+    The finding's class is worse if a consumer may work longer than the timeout than if the timeout
+    is only below AWS's advice. Its remedy is the timeout that Mendq would write, or a
     comment (`_make_timeout_remedy`). The hourly scan reports this symptom only later, when messages
     are harmed.
 
@@ -342,16 +359,18 @@ def _check_timeout(
     goal_timeout_seconds = needed_timeout.choose_goal_seconds(
         facts, timeout_needs, timeout_ceiling_seconds
     )
-    finding = _make_finding(
-        declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], fault_text
+    fault = DetectedFault(
+        fault_text, evidence_kind=BELOW_NEED if unmet_timeout_needs else BELOW_ADVICE
     )
-    severity = LintSeverity.ERROR if unmet_timeout_needs else LintSeverity.WARNING
+    finding = _make_finding(
+        declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], fault
+    )
     if declared_queues.template.is_generated(queue.resource.logical_id):
-        return replace(finding, severity=severity)
+        return finding
     timeout_remedy = _make_timeout_remedy(
         declared_queues, timeout_seconds, goal_timeout_seconds, timeout_ceiling_seconds
     )
-    return replace(finding, remedy=timeout_remedy, severity=severity)
+    return replace(finding, remedy=timeout_remedy)
 
 
 def _make_timeout_remedy(

@@ -29,6 +29,7 @@ UNCHECKED_TEMPLATE_RULE_ID = "W9500"
 _FIRST_RULE_NUMBER = 9501
 _RULE_NUMBER_COUNT = 499
 _MOST_MESSAGE_CHARACTERS = 1_000
+_LETTER_BY_SEVERITY = {LintSeverity.ERROR: "E", LintSeverity.WARNING: "W", LintSeverity.NOTE: "I"}
 
 
 class _RuleMessage(NamedTuple):
@@ -41,12 +42,12 @@ class _RuleMessage(NamedTuple):
 
 
 def make_rule_id(symptom: str, severity: LintSeverity) -> str:
-    """Return the ID of a symptom's rule: E (error) or W (warning), and a number.
+    """Return the ID of a symptom's rule: E (error), W (warning) or I (note), and a number.
 
-    The number is computed from the symptom's name.
+    The number is computed from the symptom's name. cfn-lint shows I rules only with `-c I`.
     """
     rule_number = _FIRST_RULE_NUMBER + crc32(symptom.encode()) % _RULE_NUMBER_COUNT
-    return f"{severity.value[0].upper()}{rule_number}"
+    return f"{_LETTER_BY_SEVERITY[severity]}{rule_number}"
 
 
 class _LintRule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no types

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from mendq.catalogue import SYMPTOM_BY_NAME
-from mendq.lint.judging import LintFinding, LintResult
+from mendq.lint.judging import LintFinding, LintResult, LintSeverity
 from mendq.notifications.text import to_markdown_text, to_plain_text
 
 DOCUMENT_SCHEMA_VERSION = 1
 # Longest line of an annotation, in characters.
 _MOST_ANNOTATION_CHARACTERS = 1_000
+_GITHUB_COMMAND_BY_SEVERITY = {
+    LintSeverity.ERROR: "error",
+    LintSeverity.WARNING: "warning",
+    LintSeverity.NOTE: "notice",
+}
 _SARIF_SCHEMAS_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
 
 
@@ -24,7 +29,27 @@ def make_document(lint_results: Sequence[LintResult]) -> dict[str, Any]:
         "findings": sum(len(lint_result.findings) for lint_result in lint_results),
         "ignored": sum(len(lint_result.ignored) for lint_result in lint_results),
         "not_judged": sum(len(lint_result.not_judged) for lint_result in lint_results),
-        "templates": [asdict(lint_result) for lint_result in lint_results],
+        "templates": [_make_template_document(lint_result) for lint_result in lint_results],
+    }
+
+
+def _make_template_document(lint_result: LintResult) -> dict[str, Any]:
+    return {
+        **asdict(lint_result),
+        "findings": [_make_finding_document(finding) for finding in lint_result.findings],
+        "ignored": [_make_finding_document(finding) for finding in lint_result.ignored],
+    }
+
+
+def _make_finding_document(finding: LintFinding) -> dict[str, Any]:
+    document = asdict(finding)
+    severity_class = document.pop("severity_class")
+    return {
+        "resource": document.pop("resource"),
+        "symptom": document.pop("symptom"),
+        "severity": finding.severity,
+        "class": severity_class,
+        **document,
     }
 
 
@@ -89,7 +114,8 @@ def list_github_commands(lint_results: Sequence[LintResult]) -> Iterator[str]:
         first_line = f"{finding.construct or finding.resource}: {finding.because}"
         message_lines = (first_line, *finding.remedy, finding.runbook)
         escaped_message = "%0A".join(map(_escape_message, message_lines))
-        yield f"::{finding.severity.value} {command_properties}::{escaped_message}"
+        command_name = _GITHUB_COMMAND_BY_SEVERITY[finding.severity]
+        yield f"::{command_name} {command_properties}::{escaped_message}"
 
 
 def _list_findings(lint_results: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:

@@ -43,6 +43,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Severity
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.settings import ScanOnlySettings
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.scan_report import (
     ReportedFinding,
     ScanReport,
@@ -69,7 +70,7 @@ from mendq.scan.report_notes import (
 )
 from mendq.scan.scan import scan
 from mendq.scan.selection import merge_shared_findings
-from mendq.scan.severity import FindingSeverity, rank_severity, rate_severity, sort_worst_first
+from mendq.scan.severity import find_class, sort_worst_first
 from mendq.scan.source_checks import add_source_checks
 from mendq.scan.store import ScanStore, Stretch
 from mendq.scan.urgency import share_seconds_left
@@ -77,7 +78,7 @@ from mendq.scan.urgency import share_seconds_left
 # The summary of a run, for `mendq doctor`, names this many queues that could not be looked at.
 _MAXIMUM_SUMMARIZED_ERRORS = 20
 # A queue that cannot be looked at may have any fault.
-_UNREADABLE_SEVERITY_RANK = list(FindingSeverity).index(FindingSeverity.AT_RISK)
+_UNREADABLE_SEVERITY_RANK = SeverityClass.WILL_LOSE.rank
 _UNREADABLE_TOPIC = "not looked at: {}"
 # Named in place of the queues if Lambda does not list their consumers.
 _CONSUMERS_TARGET = "Lambda consumers"
@@ -190,7 +191,7 @@ def _report_news(
     Raises NotificationNotSent if SNS does not take the message.
     """
     found_topics = [
-        FoundTopic(finding.topic, rank_severity(finding), is_reported_once=finding.is_hygiene)
+        FoundTopic(finding.topic, find_class(finding).rank, is_reported_once=finding.is_hygiene)
         for finding in findings
     ]
     error_by_target = merge_consumer_errors(error_by_target)
@@ -281,7 +282,7 @@ def _describe_finding(finding: Finding, naming_position: int) -> ReportedFinding
         queue_name=parse_queue_arn(finding.queue_arn).name,
         symptom=finding.symptom,
         sentence=finding.sentence,
-        severity=rate_severity(finding),
+        severity=find_class(finding).title,
         runbook=SYMPTOM_BY_NAME[finding.symptom].runbook,
     )
 

@@ -9,10 +9,14 @@ from math import inf
 from mendq.cases.finding import Finding
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.model.facts import Need
+from mendq.model.severity_class import SeverityClass
 
 
 class FindingSeverity(StrEnum):
-    """How much a finding harms the users of the queue. The worst severity is the first."""
+    """The five words of the field `severity` in the JSON of a scan.
+
+    Programs read them. People see the severity class (`SeverityClass`).
+    """
 
     LOSING_MESSAGES = "losing messages"
     FAILING_NOW = "failing now"
@@ -44,9 +48,11 @@ def rate_severity(finding: Finding) -> FindingSeverity:
     return FindingSeverity.FAILING_NOW
 
 
-def rank_severity(finding: Finding) -> int:
-    """Return the position of a finding's severity. 0 is the worst."""
-    return list(FindingSeverity).index(rate_severity(finding))
+def find_class(finding: Finding) -> SeverityClass:
+    """Return the severity class of a finding."""
+    if finding.is_hygiene:
+        return SeverityClass.HYGIENE
+    return finding.severity_class or SYMPTOM_BY_NAME[finding.symptom].find_class()
 
 
 # Position of each symptom in the catalogue.
@@ -54,17 +60,17 @@ _POSITION_BY_SYMPTOM = {symptom.name: position for position, symptom in enumerat
 
 
 def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by severity, and then by the time until messages are lost.
+    """Sort findings by severity class, and then by the time until messages are lost.
 
     If both are equal, findings that Mendq can only report come last, and the others are in the
     order of the catalogue.
     """
 
     def rank_finding(finding: Finding) -> tuple[int, float, bool, int, str]:
-        severity = rank_severity(finding)
+        class_rank = find_class(finding).rank
         seconds_left = inf if finding.seconds_left is None else finding.seconds_left
         is_only_reported = SYMPTOM_BY_NAME[finding.symptom].plan is None
         catalogue_position = _POSITION_BY_SYMPTOM[finding.symptom]
-        return severity, seconds_left, is_only_reported, catalogue_position, finding.queue_arn
+        return class_rank, seconds_left, is_only_reported, catalogue_position, finding.queue_arn
 
     return sorted(findings, key=rank_finding)

@@ -95,12 +95,12 @@ def test_template_hook_fails_a_faulty_queue_with_the_finding_and_the_lines_to_ch
     assert answer["hookStatus"] == "FAILED"
     assert answer["errorCode"] == "NonCompliant"
     assert answer["clientRequestToken"] == GIVEN["request"]["clientRequestToken"]
-    assert answer["message"].startswith("Mendq: 2 findings in Orders; not decided: dlq_missing, ")
+    assert answer["message"].startswith("Mendq: 2 findings in Orders; not decided: ")
     for line in (
         "error visibility_timeout_too_short",
         "  VisibilityTimeout: 90",
         "  runbook: docs/runbooks/visibility_timeout_too_short.md",
-        "warning not_encrypted",
+        "note not_encrypted",
         "  SqsManagedSseEnabled: true",
     ):
         assert line in answer["message"].split("\n")
@@ -110,7 +110,7 @@ def test_template_hook_passes_a_queue_whose_only_finding_is_set_to_be_ignored(
     ask_hook: AskHook,
 ) -> None:
     hook_request = make_request(QUEUE, {"SqsManagedSseEnabled": False})
-    assert "warning not_encrypted" in ask_hook(hook_request)["message"].split("\n")
+    assert "note not_encrypted" in ask_hook(hook_request)["message"].split("\n")
     answer = ask_hook(hook_request, ignores=("not_encrypted",))
     assert answer["hookStatus"] == "SUCCESS"
     assert "not_encrypted" not in answer["message"]
@@ -147,7 +147,7 @@ def test_template_hook_reports_a_public_queue_policy_and_prints_the_tls_statemen
     given[queues] = URL if queues == "Queue" else [URL, f"{URL}-2"]
     message = ask_hook(make_request(target, given, name="Access"))["message"]
     assert message.startswith("Mendq: 2 findings in Access")
-    assert "warning policy_is_public" in message
+    assert "error policy_is_public" in message
     assert f'"Resource": "{ARN}", "Condition": {{"Bool": {{"aws:SecureTransport"' in message
     assert "# add to the Statement of Access\n" in message
     assert "AccessOf" not in message, "no name that the template does not have"
@@ -227,18 +227,18 @@ def test_template_hook_reports_its_own_exception_by_type_without_the_template_te
 def test_template_hook_message_cannot_be_forged_by_line_breaks_in_template_text(
     ask_hook: AskHook,
 ) -> None:
-    hostile = "x\nerror policy_is_public\r\u202e\x1b[2J https://evil.example/ \u00e9" * 3
+    hostile = "x\nerror redrive_cycle\r\u202e\x1b[2J https://evil.example/ \u00e9" * 3
     tags = [{"Key": "mendq", "Value": hostile}, {"Key": hostile, "Value": hostile}]
     given = {"QueueName": hostile, "KmsMasterKeyId": hostile, "Tags": tags, hostile: hostile}
     message = ask_hook(make_request(QUEUE, given, name=f"Orders\n{hostile}"))["message"]
     assert message.startswith("Mendq: 1 finding in Resource")
-    assert "error policy_is_public" not in message.split("\n")
+    assert "error redrive_cycle" not in message.split("\n")
     acts = [f"sqs:{hostile}{n}" for n in range(9)]
     answer = ask_hook(
         make_request(POLICY, make_policy(make_statement(Action=acts)), name="A" * 300)
     )
     assert answer["message"].startswith("Mendq: 2 findings in Resource")
-    assert "error policy_is_public" not in answer["message"].split("\n")
+    assert "error redrive_cycle" not in answer["message"].split("\n")
 
 
 def test_template_hook_judges_the_largest_queue_within_a_fifth_of_its_step_limit(

@@ -23,9 +23,10 @@ from mendq.catalogue.examples import standard_queue
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.output import Output
 from mendq.lint import view
-from mendq.lint.judging import LintFinding, LintResult, LintSeverity
+from mendq.lint.judging import LintFinding, LintResult
 from mendq.lint.patch import make_diff
 from mendq.lint.rules import RULES
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications import commands
 from mendq.notifications.links import (
     break_links,
@@ -203,7 +204,7 @@ def test_notification_and_chat_message_with_hostile_names_have_no_link(names: li
 def _make_result(name: str) -> LintResult:
     finding = LintFinding(
         symptom="dlq_missing",
-        severity=LintSeverity.WARNING,
+        severity_class=SeverityClass.WILL_LOSE,
         resource=name,
         path=name,
         line=3,

@@ -9,7 +9,8 @@ import pytest
 from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard_queue
 from mendq.catalogue.messages.messages_expire import detect
-from mendq.scan.severity import FindingSeverity, rate_severity, sort_worst_first
+from mendq.model.severity_class import SeverityClass
+from mendq.scan.severity import FindingSeverity, find_class, rate_severity, sort_worst_first
 from mendq.scan.urgency import share_seconds_left
 
 GROWS = Finding(STANDARD_ARN, "backlog_grows", "it grows", seconds_left=600.0)
@@ -25,6 +26,29 @@ def test_cause_of_a_growing_backlog_stands_before_it_although_only_the_backlog_l
     findings = sort_worst_first(result.findings)
     assert [finding.symptom for finding in findings] == [cause, "backlog_grows"]
     assert [finding.seconds_left for finding in findings] == [600.0, 600.0]
+
+
+def test_cause_of_a_loss_has_the_class_of_the_loss_and_stands_before_it() -> None:
+    expiring = Finding(STANDARD_ARN, "messages_expire", "they expire", seconds_left=0.0)
+    cause = Finding(STANDARD_ARN, "function_errors", "all runs fail")
+    result = share_seconds_left(ScanResult(findings=(expiring, cause)))
+    findings = sort_worst_first(result.findings)
+    assert [finding.symptom for finding in findings] == ["function_errors", "messages_expire"]
+    assert [find_class(finding) for finding in findings] == [SeverityClass.LOSING] * 2
+
+
+def test_cause_of_a_growing_backlog_keeps_its_own_class_if_that_is_worse() -> None:
+    cause = Finding(STANDARD_ARN, "function_errors", "all runs fail")
+    result = share_seconds_left(ScanResult(findings=(GROWS, cause)))
+    classes = [find_class(finding) for finding in result.findings]
+    assert classes == [SeverityClass.FAILING_IN_PART, SeverityClass.STANDING_STILL]
+
+
+def test_findings_are_sorted_by_class_and_not_by_the_time_that_is_left() -> None:
+    public = Finding(STANDARD_ARN, "policy_is_public", "anybody")
+    hygiene = Finding(STANDARD_ARN, "tls_not_enforced", "no TLS")
+    findings = sort_worst_first((hygiene, GROWS, public))
+    assert findings == [public, GROWS, hygiene]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from mendq.catalogue.symptom import (
     Advice,
     CallExample,
     CallNearMiss,
+    EvidenceKind,
     FixedSymptom,
     RefusalExample,
     Steps,
@@ -50,6 +51,7 @@ from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of_policy
 from mendq.model.principals import has_role_or_user_outside_account, name_first_principals
 from mendq.model.queue import parse_queue_arn
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import RestorePolicy
 
 # AWS needs a moment to make a new session's permissions known everywhere. A call that is refused in
@@ -194,6 +196,7 @@ ACCESS_DENIED = FixedSymptom(
     "call, put that one back byte for byte.",
     habit="keeps turning callers away",
     aws_page="https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("access_denied"),
     needs=frozenset({Need.QUEUE, Need.PIN}),
     steps=(RestorePolicy,),

@@ -18,12 +18,14 @@ from mendq.catalogue.examples import ROLE_ARN, queue_with_policy
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.model.facts import Facts
 from mendq.model.policy import list_public_statements
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.text import format_value, limit_lines
 
 # At most this many actions of the statement are named.
@@ -59,6 +61,7 @@ POLICY_IS_PUBLIC = ReportedSymptom(
     sentence="The queue's policy lets anybody in, and no condition narrows who.",
     plan_in_words=REPORT_ONLY_PLAN_IN_WORDS,
     aws_page=AWS_SECURITY_PAGE,
+    evidence_kinds=(EvidenceKind(SeverityClass.EXPOSED),),
     detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("Principal * without a condition", queue_with_policy()),

@@ -19,6 +19,7 @@ from mendq.catalogue.symptom import (
     Advice,
     CallExample,
     CallNearMiss,
+    EvidenceKind,
     NotifiedSymptom,
     RefusalExample,
     is_message_call,
@@ -28,6 +29,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.model.principals import name_first_principals
+from mendq.model.severity_class import SeverityClass
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -60,6 +62,7 @@ QUEUE_MISSING = NotifiedSymptom(
     plan_in_words="Page with who still calls it and how to find who deleted it.",
     habit="keeps being called although it is not there",
     aws_page=f"{SQS_GUIDE}/troubleshooting-api-errors.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("queue_missing"),
     # Many programs only ask whether a queue exists. A caller that sends or receives needs it.
     is_evidence=is_message_call,

@@ -17,6 +17,7 @@ from mendq.catalogue.examples import ROLE_ARN, queue, queue_with_policy
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
@@ -24,6 +25,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts
 from mendq.model.message_calls import list_actions_allowing
 from mendq.model.policy import Statement, list_conditions, parse_statements
+from mendq.model.severity_class import SeverityClass
 
 _PATTERNS_OF_EVERY_ACTION = frozenset({"*", "sqs:*"})
 _WITHOUT_TLS_CONDITION = ("aws:securetransport", frozenset({"false"}))
@@ -76,6 +78,7 @@ TLS_NOT_ENFORCED = ReportedSymptom(
     sentence="The queue's policy does not refuse calls without TLS.",
     plan_in_words=REPORT_ONLY_PLAN_IN_WORDS,
     aws_page=AWS_SECURITY_PAGE,
+    evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("no policy at all", queue()),

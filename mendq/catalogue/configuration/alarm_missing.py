@@ -23,11 +23,13 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need, QueueFacts
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import make_alarms_command
 
 DEPTH_METRIC = "ApproximateNumberOfMessagesVisible"
@@ -95,6 +97,7 @@ ALARM_MISSING = ReportedSymptom(
     sentence="No CloudWatch alarm watches the queue, or its DLQ.",
     plan_in_words="Report it, weekly; `mendq alarms` prints alarms sized by its last two weeks.",
     aws_page=f"{SQS_GUIDE}/set-cloudwatch-alarms-for-metrics.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.ALARMS})),
     examples=lambda: (
         QueueExample("no alarm at all", standard_queue(alarmed_metrics=frozenset())),

@@ -25,12 +25,14 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.facts import Facts
+from mendq.model.severity_class import SeverityClass
 from mendq.model.tags import (
     DRILL_TAG,
     MODE_TAG,
@@ -94,6 +96,7 @@ TAG_NOT_UNDERSTOOD = ReportedSymptom(
     sentence="A tag of Mendq's on the queue says nothing that Mendq knows.",
     plan_in_words="Report it; a mode that cannot be read is taken for observe.",
     aws_page=f"{SQS_GUIDE}/sqs-queue-tags.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("a mode in upper case", queue({"mendq": "Heal"})),

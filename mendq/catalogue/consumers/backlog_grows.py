@@ -28,6 +28,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -36,6 +37,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.metrics import Measurement, RecentCounts
 from mendq.model.plan import Refusal, Refuse
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import show_metric_command
 from mendq.notifications.text import format_count, format_duration
 
@@ -183,6 +185,7 @@ BACKLOG_GROWS = NotifiedSymptom(
     "attribute makes consumers faster.",
     habit="keeps falling behind its producers",
     aws_page=f"{SQS_GUIDE}/sqs-available-cloudwatch-metrics.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     plan=plan,
     gives_way_to=EXPLAINING_SYMPTOMS,
     detection=Detection(

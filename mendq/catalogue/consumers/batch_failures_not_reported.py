@@ -22,11 +22,13 @@ from mendq.catalogue.examples import LAMBDA_FUNCTION, queue_with_dlq, standard_q
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need
+from mendq.model.severity_class import SeverityClass
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -53,6 +55,7 @@ BATCH_FAILURES_NOT_REPORTED = ReportedSymptom(
     plan_in_words="Report it; the function's code must return the messages that failed.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html"
     "#services-sqs-batchfailurereporting",
+    evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     detection=Detection(detect, frozenset({Need.LAMBDA_CONSUMERS}), is_of_configuration=True),
     examples=lambda: (
         QueueExample("batches of ten", queue_with_dlq(5, **_with_consumer(batch_size=10))),

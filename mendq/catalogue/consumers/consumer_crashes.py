@@ -32,6 +32,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -40,6 +41,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.metrics import DATAPOINT_PERIOD, Measurement, RecentCounts
 from mendq.model.plan import Refusal, Refuse
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import show_metric_command
 from mendq.notifications.text import format_count, format_duration
 
@@ -165,6 +167,7 @@ CONSUMER_CRASHES = NotifiedSymptom(
     "keeps consumers from ending.",
     habit="keeps losing messages for a visibility timeout",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     gives_way_to=EXPLAINING_SYMPTOMS,

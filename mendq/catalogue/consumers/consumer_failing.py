@@ -22,7 +22,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mendq.catalogue.dlq.attach import EXPLAINING_SYMPTOMS, find_failing_consumers
+from mendq.catalogue.dlq.attach import (
+    EXPLAINING_SYMPTOMS,
+    NOTHING_FINISHED,
+    SOME_FAIL,
+    find_failing_consumers,
+)
 from mendq.catalogue.examples import (
     DLQ_ARN,
     FAILING_FUNCTION,
@@ -154,6 +159,7 @@ CONSUMER_FAILING = NotifiedSymptom(
     sentence="Consumers receive messages and do not finish them, so more and more wait.",
     plan_in_words="Page with the numbers, and what to look for in the consumers' errors.",
     aws_page=f"{SQS_GUIDE}/sqs-available-cloudwatch-metrics.html",
+    evidence_kinds=(NOTHING_FINISHED, SOME_FAIL),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     gives_way_to=EXPLAINING_SYMPTOMS,

@@ -33,6 +33,7 @@ from mendq.catalogue.examples import (
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -41,6 +42,7 @@ from mendq.model.facts import Facts, Need, function_name
 from mendq.model.limits import Limits
 from mendq.model.metrics import HALF_HOUR, DaysOfTraffic, Measurement
 from mendq.model.plan import Escalate, Refusal
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import list_consumers_command, show_metric_command
 from mendq.notifications.text import format_count, format_duration
 
@@ -223,6 +225,7 @@ CONSUMER_STOPPED = NotifiedSymptom(
     sentence="The consumer that reads the queue has stopped or is switched off, and messages wait.",
     plan_in_words="Page with what waits, and how to see the event source mapping or the receives.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     detection=Detection(

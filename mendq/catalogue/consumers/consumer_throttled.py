@@ -24,6 +24,7 @@ from mendq.catalogue.symptom import (
     Advice,
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -32,6 +33,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import make_aws_command
 from mendq.notifications.text import format_count
 
@@ -115,6 +117,7 @@ CONSUMER_THROTTLED = NotifiedSymptom(
     sentence="Lambda may not run the queue's function as often as there are messages for it.",
     plan_in_words="Page with the share of throttled invocations and how to see the concurrency.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     extra_sections=QuotaSection("concurrent executions", "1,000", "lambda", "L-B99A9384"),

@@ -27,6 +27,7 @@ from mendq.catalogue.symptom import (
     CallNearMiss,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -40,6 +41,7 @@ from mendq.model.message_calls import RECEIVE_MESSAGE_ACTION, list_actions_allow
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import is_standard_arn, read_number_attribute
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetReceiveWaitTime
 from mendq.notifications.commands import list_quotas_command
 from mendq.notifications.text import format_count, format_duration
@@ -142,6 +144,7 @@ EMPTY_RECEIVES = FixedSymptom(
     "vain.",
     habit="keeps being polled faster than its messages come",
     aws_page=f"{SQS_GUIDE}/sqs-short-and-long-polling.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     seen_as=make_code_patterns("empty_receives", is_standard_arn),
     is_evidence=is_message_call,
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

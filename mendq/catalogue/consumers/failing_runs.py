@@ -44,9 +44,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from mendq.catalogue.dlq.attach import find_failing_consumers
+from mendq.catalogue.dlq.attach import (
+    HARDLY_FINISHED_MESSAGE_SHARE,
+    NOTHING_FINISHED,
+    SOME_FAIL,
+    find_failing_consumers,
+)
 from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_oldest_message_stuck
 from mendq.catalogue.messages.messages_expire import detect as find_expired_messages
+from mendq.catalogue.symptom import EvidenceKind
 from mendq.model.facts import (
     FAILING_CONSUMER_ERROR_SHARE,
     Facts,
@@ -382,6 +388,17 @@ def make_advice(
         facts.queue_arn, runs.consumer.name, facts.measurement, runs.begins_at
     )
     return FailedRunsAdvice(reason, command, should_page=must_page(facts, runs))
+
+
+def choose_evidence_kind(measurement: Measurement, runs: FailedRuns) -> EvidenceKind:
+    """Return the kind of evidence: nothing is finished, or a part of the messages fails.
+
+    Nothing is finished if consumers deleted at most 1 message in 20 runs, in the time of the failed
+    runs.
+    """
+    counts = runs.count_messages(measurement)
+    most_deletes = HARDLY_FINISHED_MESSAGE_SHARE * runs.consumer.invocations
+    return NOTHING_FINISHED if counts.deleted <= most_deletes else SOME_FAIL
 
 
 def describe_failed_runs(runs: FailedRuns) -> str:

@@ -20,12 +20,14 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.consumers.failing_runs import (
+    choose_evidence_kind,
     describe_failed_runs,
     describe_unfinished_messages,
     find_failed_runs,
     make_advice,
     must_page,
 )
+from mendq.catalogue.dlq.attach import NOTHING_FINISHED, SOME_FAIL
 from mendq.catalogue.examples import (
     LAMBDA_FUNCTION,
     QUEUE_ARN,
@@ -59,6 +61,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         f"{describe_failed_runs(runs)}: "
         f"{describe_unfinished_messages(facts, facts.measurement, runs)}",
         should_page=must_page(facts, runs),
+        evidence_kind=choose_evidence_kind(facts.measurement, runs),
     )
 
 
@@ -142,6 +145,7 @@ FUNCTION_ERRORS = NotifiedSymptom(
     plan_in_words="Name the function, with the share of failed runs and its log; page if "
     "messages are lost or nothing is finished.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html",
+    evidence_kinds=(NOTHING_FINISHED, SOME_FAIL),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     gives_way_to=_EXPLAINING_SYMPTOMS,

@@ -26,12 +26,14 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.consumers.failing_runs import (
+    choose_evidence_kind,
     describe_failed_runs,
     describe_unfinished_messages,
     find_failed_runs,
     make_advice,
     must_page,
 )
+from mendq.catalogue.dlq.attach import NOTHING_FINISHED, SOME_FAIL
 from mendq.catalogue.examples import LAMBDA_FUNCTION, make_last_hour, queue_with_dlq
 from mendq.catalogue.symptom import (
     DetectedFault,
@@ -56,6 +58,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         f"{describe_failed_runs(runs)}, and {_describe_durations(runs.consumer)}: "
         f"{describe_unfinished_messages(facts, facts.measurement, runs)}",
         should_page=must_page(facts, runs),
+        evidence_kind=choose_evidence_kind(facts.measurement, runs),
     )
 
 
@@ -124,6 +127,7 @@ FUNCTION_TIMES_OUT = NotifiedSymptom(
     plan_in_words="Name the function, with the share of failed runs and its timeout; page if "
     "messages are lost or nothing is finished.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html",
+    evidence_kinds=(NOTHING_FINISHED, SOME_FAIL),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     detection=Detection(

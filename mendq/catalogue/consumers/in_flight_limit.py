@@ -32,6 +32,7 @@ from mendq.catalogue.symptom import (
     CallNearMiss,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FailedCallPattern,
     NotifiedSymptom,
     QueueExample,
@@ -43,6 +44,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.model.principals import name_first_principals
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import get_attributes_command
 
 # SQS's documented limit is approximate too.
@@ -114,6 +116,7 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
     "make it worse.",
     habit="keeps reaching its in-flight limit",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=(FailedCallPattern(frozenset({"ReceiveMessage"}), "OverLimit"),),
     plan=plan,
     detection=Detection(detect),

@@ -31,6 +31,7 @@ from mendq.catalogue.examples import LAMBDA_FUNCTION, standard_queue
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
@@ -44,6 +45,7 @@ from mendq.model.mapping import (
     ProvisionedPollers,
 )
 from mendq.model.metrics import COUNTER_TOLERANCE_SHARE_OF_SENDS
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import make_aws_command
 
 
@@ -225,6 +227,7 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
     sentence="A Lambda function's event source mapping gives good messages back.",
     plan_in_words="Report it with the command; the mapping is for its owner to change.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     detection=Detection(
         detect,
         frozenset({Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY, Need.MEASUREMENTS})

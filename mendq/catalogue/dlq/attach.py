@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 from mendq.catalogue.dlq.unconfirmed_receiver import refuse_unconfirmed_receiver
 from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_oldest_message_stuck
-from mendq.catalogue.symptom import DetectedFault
+from mendq.catalogue.symptom import DetectedFault, EvidenceKind
 from mendq.catalogue.visibility.needed_timeout import find_failing_function
 from mendq.model.dlq import make_dlq_attributes
 from mendq.model.facts import Facts, QueueFacts
@@ -42,6 +42,7 @@ from mendq.model.queue import (
     parse_redrive_allow_policy,
     why_unfit_as_dlq,
 )
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.commands import get_attributes_command, show_metric_command
 from mendq.notifications.text import format_count, format_duration
@@ -72,6 +73,10 @@ MINIMUM_SHARE_OF_MINUTES_WITH_RECEIVES = 0.1
 # consumers receive the same backlog again and again and do not finish it.
 FREQUENT_RECEIVES_PER_MESSAGE = 2
 HARDLY_FINISHED_MESSAGE_SHARE = 0.05
+NOTHING_FINISHED = EvidenceKind(
+    SeverityClass.STANDING_STILL, "consumers finish nothing, or at most 1 of 20 messages"
+)
+SOME_FAIL = EvidenceKind(SeverityClass.FAILING_IN_PART, "a part of the messages fails")
 # An open case of these symptoms explains why messages are received again.
 EXPLAINING_SYMPTOMS = frozenset(
     {
@@ -106,20 +111,25 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
     delete_count = measurement.deleted
     in_flight_count = measurement.now.in_flight
     in_flight_text = f", {in_flight_count:,} are still held" if in_flight_count else ""
+    is_hardly_anything_finished = (
+        delete_count <= HARDLY_FINISHED_MESSAGE_SHARE * measurement.messages
+    )
     if delete_count == 0 and measurement.sent:
         return DetectedFault(
             f"No message was finished in the last {format_duration(measurement.duration)}: "
             "consumers "
             f"received {format_count(measurement.messages, 'message')} {measurement.received:,} "
             "times "
-            f"and deleted none{in_flight_text}"
+            f"and deleted none{in_flight_text}",
+            evidence_kind=NOTHING_FINISHED,
         )
     return DetectedFault(
         f"{fruitless_receives:,} of {measurement.received:,} receives in "
         f"{format_duration(measurement.duration)} "
         f"were not followed by a delete{in_flight_text}: "
         f"{format_count(measurement.sent, 'message')} "
-        f"arrived, and consumers deleted {delete_count:,}"
+        f"arrived, and consumers deleted {delete_count:,}",
+        evidence_kind=NOTHING_FINISHED if is_hardly_anything_finished else SOME_FAIL,
     )
 
 

@@ -27,6 +27,7 @@ from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -40,6 +41,7 @@ from mendq.model.own_change import OwnChange
 from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.model.principals import name_first_principals
 from mendq.model.queue import parse_queue_arn
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import dlq_messages_command
 from mendq.notifications.own_change import make_rollback_command
 from mendq.notifications.text import format_count, format_duration, format_value
@@ -222,6 +224,7 @@ DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     plan_in_words="Page with the sources and the numbers, and first with Mendq's own change if "
     "that can be the cause; messages are not touched.",
     aws_page=DLQ_GUIDE,
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     plan=plan,
     gives_way_to=CAUSE_SYMPTOMS,
     shown_attributes=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),

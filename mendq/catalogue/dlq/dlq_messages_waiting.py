@@ -51,6 +51,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -62,6 +63,7 @@ from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.principals import name_first_principals
 from mendq.model.queue import RedrivePolicy, parse_queue_arn
+from mendq.model.severity_class import SeverityClass
 from mendq.model.state import State
 from mendq.model.steps import MESSAGES_HELD_IN_DLQ_VALUE, RedriveMessages, SetMessageRetention
 from mendq.model.tags import REDRIVE_PERMISSION_TAG
@@ -143,6 +145,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     plan_in_words="Send them back to their source, a few first, faster only while they stay away; "
     "before that keep them for 14 days where they could expire on the way.",
     aws_page=f"{SQS_GUIDE}/sqs-configure-dead-letter-queue-redrive.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     needs=_DETECTION_NEEDS
     | {Need.LAMBDA_CONSUMERS, Need.MOVE_TASKS, Need.OPEN_CASES, Need.REDRIVE_SOURCES},
     steps=(RedriveMessages, SetMessageRetention),

@@ -46,6 +46,7 @@ from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -63,6 +64,7 @@ from mendq.model.queue import (
     MOST_RECEIVES_BEFORE_DLQ,
     RedrivePolicy,
 )
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import format_count, format_duration
 
@@ -471,6 +473,7 @@ DLQ_MISSING = FixedSymptom(
     "approves a limit of at least three times the mean. Never while consumers finish nothing or "
     "are too slow, and never without measurements.",
     aws_page=DLQ_GUIDE,
+    evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     steps=(CreateDlq, AttachDlq),
     plan=plan,
     gives_way_to=SYMPTOMS_TO_FIX_FIRST | EXPLAINING_SYMPTOMS,

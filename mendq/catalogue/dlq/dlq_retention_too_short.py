@@ -22,6 +22,7 @@ from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -32,8 +33,11 @@ from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import LONGEST_RETENTION_SECONDS
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetMessageRetention
 
+_SHORTER = EvidenceKind(SeverityClass.WILL_LOSE, "the DLQ's retention is shorter")
+_EQUAL = EvidenceKind(SeverityClass.MAY_LOSE, "both are equal")
 # This goes into the reason of the change, because it is the only chance to tell people: once the
 # DLQ has 14 days, the symptom is not found again.
 _LONGEST_RETENTION_REMARK = (
@@ -65,7 +69,8 @@ def detect(facts: Facts) -> DetectedFault | None:
         f"{source_with_longest_retention.queue_arn} keeps its messages for "
         f"{source_retention_seconds:,} s: what "
         "dies late there "
-        f"is deleted here before anybody has seen it"
+        f"is deleted here before anybody has seen it",
+        evidence_kind=_EQUAL if retention_seconds == source_retention_seconds else _SHORTER,
     )
 
 
@@ -126,6 +131,7 @@ DLQ_RETENTION_TOO_SHORT = FixedSymptom(
     plan_in_words="Raise its MessageRetentionPeriod to 14 days, by itself once a person approved "
     "it for that source; never lower one.",
     aws_page=DLQ_GUIDE,
+    evidence_kinds=(_SHORTER, _EQUAL),
     needs=frozenset({Need.MEASUREMENTS, Need.APPROVED_SOURCES}),
     steps=(SetMessageRetention,),
     plan=plan,

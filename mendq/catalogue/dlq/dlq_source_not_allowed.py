@@ -21,6 +21,7 @@ from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -36,6 +37,7 @@ from mendq.model.queue import (
     parse_redrive_allow_policy,
     why_unfit_as_dlq,
 )
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import AllowRedriveFrom
 from mendq.notifications.commands import get_attributes_command
 
@@ -145,6 +147,7 @@ DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     plan_in_words="Add the source to the queues that RedriveAllowPolicy names, 10 at most; "
     "never all queues.",
     aws_page=DLQ_GUIDE,
+    evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     steps=(AllowRedriveFrom,),
     plan=plan,
     shown_attributes=(ALLOW_POLICY_ATTRIBUTE,),

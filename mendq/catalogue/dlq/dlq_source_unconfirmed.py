@@ -18,12 +18,14 @@ from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.principals import name_first_principals
+from mendq.model.severity_class import SeverityClass
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -47,6 +49,7 @@ DLQ_SOURCE_UNCONFIRMED = ReportedSymptom(
     plan_in_words="Report it and go by none of it; whose DLQ a queue is, its RedriveAllowPolicy or "
     "the settings say.",
     aws_page=DLQ_GUIDE,
+    evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES})),
     examples=lambda: (
         QueueExample("somebody's queue names it", queue(unconfirmed_sources=(STANDARD_ARN,))),

@@ -16,12 +16,14 @@ from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.model.facts import Facts
 from mendq.model.queue import FIFO_SUFFIX, queue_arn_or_none
+from mendq.model.severity_class import SeverityClass
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -43,6 +45,14 @@ DLQ_TYPE_MISMATCH = ReportedSymptom(
     sentence="A FIFO queue names a standard DLQ, or the other way round.",
     plan_in_words="Report it; a queue's type cannot be changed.",
     aws_page=DLQ_GUIDE,
+    evidence_kinds=(
+        EvidenceKind(SeverityClass.WILL_LOSE, "on a queue that exists"),
+        EvidenceKind(
+            SeverityClass.STANDING_STILL,
+            "in a template: SQS refuses the queue",
+            is_of_template=True,
+        ),
+    ),
     detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("FIFO to standard", queue_with_dlq(queue_arn=QUEUE_ARN)),

@@ -19,12 +19,14 @@ from mendq.catalogue.examples import LAMBDA_FUNCTION, queue_with_dlq, standard_q
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, FEWEST_RECEIVES_BEFORE_DLQ
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.text import format_count
 
 
@@ -54,6 +56,7 @@ MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
     sentence="A Lambda function's messages become DLQ messages after one or two tries.",
     plan_in_words="Report it; how often to try is for the function's owner to say.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     detection=Detection(
         detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), is_of_configuration=True
     ),

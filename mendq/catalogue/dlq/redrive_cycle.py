@@ -16,12 +16,14 @@ from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.queue import RedrivePolicy
+from mendq.model.severity_class import SeverityClass
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -61,6 +63,7 @@ REDRIVE_CYCLE = ReportedSymptom(
     sentence="DLQ messages come back to the queue they died in, so nobody ever looks at them.",
     plan_in_words="Report it; which of the queues is the last is for people to say.",
     aws_page=DLQ_GUIDE,
+    evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     detection=Detection(
         detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}), is_of_configuration=True
     ),

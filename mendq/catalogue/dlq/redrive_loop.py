@@ -35,6 +35,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -45,6 +46,7 @@ from mendq.model.limits import Limits
 from mendq.model.metrics import MinuteCounts, RecentCounts
 from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.model.redrives import MoveTask, Redrives
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import list_consumers_command, list_move_task_starts_command
 from mendq.notifications.text import format_count, format_duration
 
@@ -206,6 +208,7 @@ REDRIVE_LOOP = NotifiedSymptom(
     "nothing else. No task is cancelled.",
     habit="keeps getting its DLQ messages back",
     aws_page=f"{SQS_GUIDE}/sqs-configure-dead-letter-queue-redrive.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     gives_way_to=EXPLAINING_SYMPTOMS,

@@ -23,6 +23,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     CallExample,
     CallNearMiss,
+    EvidenceKind,
     FailedCallPattern,
     FixedSymptom,
     RefusalExample,
@@ -32,6 +33,7 @@ from mendq.model.failed_call import NO_DEDUPLICATION_ID_MESSAGE, is_missing_dedu
 from mendq.model.limits import Limits
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import may_be_fifo_arn
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import DeduplicateByContent
 
 _DEDUPLICATE_STEP = DeduplicateByContent(
@@ -63,6 +65,7 @@ DEDUP_ID_MISSING = FixedSymptom(
     plan_in_words="Turn on ContentBasedDeduplication; equal bodies within 5 minutes are dropped.",
     habit="keeps being sent messages without a deduplication ID",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=(
         FailedCallPattern(
             SEND_CALLS,

@@ -21,12 +21,14 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.model.facts import DEDUPLICATION_INTERVAL_SECONDS, Facts, Need
 from mendq.model.metrics import RecentCounts
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.text import format_count
 
 
@@ -70,6 +72,7 @@ DEDUP_INTERVAL_OUTLASTED = ReportedSymptom(
     sentence="Producers send again, and work may outlast the 5 minutes in which SQS drops repeats.",
     plan_in_words="Report it; how producers repeat is for their owner to say.",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     detection=Detection(
         detect,
         frozenset({Need.MEASUREMENTS}),

@@ -48,6 +48,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -57,6 +58,7 @@ from mendq.model.limits import Limits
 from mendq.model.metrics import DATAPOINT_PERIOD, RecentCounts
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, RedrivePolicy, arn_of_dlq
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.commands import dlq_messages_command
 from mendq.notifications.text import format_count, format_duration
@@ -219,6 +221,7 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     "messages may move along. Page if a DLQ takes the message only hours later. Never while "
     "visibility_timeout_too_short or consumer_failing is open.",
     aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     needs=frozenset(
         {
             Need.QUEUE,

@@ -25,6 +25,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     CallExample,
     CallNearMiss,
+    EvidenceKind,
     FixedSymptom,
     QuotaSection,
     RefusalExample,
@@ -35,6 +36,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.queue import is_fifo_arn
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup, WordStep
 from mendq.notifications.commands import list_quotas_command
 
@@ -95,6 +97,7 @@ FIFO_THROTTLED = FixedSymptom(
     "FifoThroughputLimit perMessageGroupId, in one call.",
     habit="keeps outrunning its FIFO quota",
     aws_page=f"{SQS_GUIDE}/high-throughput-fifo.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     seen_as=make_code_patterns("empty_receives", is_fifo_arn),
     # High throughput does not help other calls.
     is_evidence=is_message_call,

@@ -20,6 +20,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -28,6 +29,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.metrics import COUNTER_TOLERANCE_MESSAGES, METRICS_BY_KIND, RECENT_DELETES_PERIOD
 from mendq.model.plan import Escalate, Refusal
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import show_metric_command
 from mendq.notifications.text import format_count
 
@@ -109,6 +111,7 @@ NOISY_MESSAGE_GROUPS = NotifiedSymptom(
     plan_in_words="Page with how long the quiet groups have waited; no attribute shares "
     "consumers out.",
     aws_page=f"{SQS_GUIDE}/sqs-fair-queues.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     plan=plan,
     detection=Detection(detect, frozenset({Need.QUEUE, Need.MEASUREMENTS}), is_possible),
     examples=lambda: (

@@ -24,6 +24,7 @@ from mendq.catalogue.symptom import (
     Advice,
     CallExample,
     CallNearMiss,
+    EvidenceKind,
     NotifiedSymptom,
     RefusalExample,
     make_code_patterns,
@@ -37,6 +38,7 @@ from mendq.model.message_calls import (
 )
 from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.model.principals import name_first_principals
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import make_aws_command
 
 KMS_KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
@@ -155,6 +157,7 @@ KMS_DENIED = NotifiedSymptom(
     plan_in_words="Page with the grant on the key that is missing; never touch a key or a policy.",
     habit="keeps being called without a grant on its key",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("kms_denied"),
     plan=plan,
     shown_attributes=KMS_KEY_ATTRIBUTES,

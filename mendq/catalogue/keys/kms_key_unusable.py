@@ -26,6 +26,7 @@ from mendq.catalogue.symptom import (
     Advice,
     CallExample,
     CallNearMiss,
+    EvidenceKind,
     NotifiedSymptom,
     RefusalExample,
     make_code_patterns,
@@ -33,6 +34,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
+from mendq.model.severity_class import SeverityClass
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -68,6 +70,7 @@ KMS_KEY_UNUSABLE = NotifiedSymptom(
     "with it; never touch a key.",
     habit="keeps a key that cannot be used",
     aws_page="https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("kms_key_unusable"),
     plan=plan,
     shown_attributes=KMS_KEY_ATTRIBUTES,

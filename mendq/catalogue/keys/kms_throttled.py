@@ -24,6 +24,7 @@ from mendq.catalogue.symptom import (
     Advice,
     CallExample,
     CallNearMiss,
+    EvidenceKind,
     FixedSymptom,
     QuotaSection,
     RefusalExample,
@@ -34,6 +35,7 @@ from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse
 from mendq.model.queue import read_number_attribute
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetKmsDataKeyReusePeriod
 from mendq.notifications.commands import list_quotas_command
 
@@ -116,6 +118,7 @@ KMS_THROTTLED = FixedSymptom(
     plan_in_words="Raise KmsDataKeyReusePeriodSeconds to 300, then double it, at most to 3,600.",
     habit="keeps exhausting the KMS quota",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     seen_as=make_code_patterns("kms_throttled"),
     steps=(SetKmsDataKeyReusePeriod,),
     plan=plan,

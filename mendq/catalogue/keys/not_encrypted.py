@@ -16,11 +16,13 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
 )
 from mendq.model.facts import Facts
+from mendq.model.severity_class import SeverityClass
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -39,6 +41,7 @@ NOT_ENCRYPTED = ReportedSymptom(
     sentence="Messages in the queue are not encrypted.",
     plan_in_words="Report it; never change encryption.",
     aws_page=f"{SQS_GUIDE}/sqs-server-side-encryption.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("neither of the two", queue(SqsManagedSseEnabled="false")),

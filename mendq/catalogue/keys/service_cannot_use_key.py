@@ -21,6 +21,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -31,6 +32,7 @@ from mendq.model.message_calls import list_actions_allowing
 from mendq.model.plan import Escalate, Refusal
 from mendq.model.policy import Statement, list_conditions, parse_statements
 from mendq.model.principals import name_first_principals
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import get_attributes_command
 
 # Services that older policies let in without naming them: such a statement allows everybody, under
@@ -128,6 +130,7 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     plan_in_words="Page with the services and the key policy that would let them; "
     "never touch a key or a policy.",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     plan=plan,
     gives_way_to=EXPLAINING_SYMPTOMS,
     shown_attributes=("Policy", "KmsMasterKeyId"),

@@ -30,6 +30,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     CallExample,
     CallNearMiss,
+    EvidenceKind,
     FailedCallPattern,
     FixedSymptom,
     RefusalExample,
@@ -40,6 +41,7 @@ from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none, read_number_attribute
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetMaximumMessageSize
 from mendq.notifications.commands import get_attributes_command, set_attributes_command
 
@@ -142,6 +144,7 @@ MESSAGE_TOO_LONG = FixedSymptom(
     "less.",
     habit="keeps being sent messages that are too long for it",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     seen_as=(FailedCallPattern(SEND_CALLS, "InvalidParameterValue", is_about_raisable_limit),),
     needs=frozenset({Need.QUEUE, Need.DLQ}),
     steps=(SetMaximumMessageSize,),

@@ -24,6 +24,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -32,6 +33,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.metrics import Measurement
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import list_consumers_command
 from mendq.notifications.text import format_count, format_duration
@@ -131,6 +133,7 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
     sentence="Messages wait so long that SQS will soon drop them.",
     plan_in_words="Raise MessageRetentionPeriod to 14 days; page where it is that long already.",
     aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.LOSING),),
     steps=(SetMessageRetention,),
     plan=plan,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES})),

@@ -23,6 +23,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -32,6 +33,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.metrics import Measurement
 from mendq.model.plan import Escalate, Refusal, Refuse
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import list_consumers_command
 from mendq.notifications.text import format_count, format_duration
@@ -44,6 +46,12 @@ INEXACT_SHARE_OF_BACKLOG = 0.02
 # A retention period below this was chosen for messages that are soon worth nothing: the default of
 # SQS is four days.
 SHORT_RETENTION_SECONDS = 3_600
+_CONSUMERS_TOO_SLOW = EvidenceKind(SeverityClass.LOSING, "consumers read the queue")
+_ON_PURPOSE = EvidenceKind(
+    SeverityClass.HYGIENE,
+    "the queue may be meant to forget: nothing reads it, or it keeps "
+    "messages for less than an hour",
+)
 # These symptoms explain why messages are not finished in time.
 EXPLAINING_SYMPTOMS = frozenset(
     {"consumer_failing", "consumer_stopped", "function_errors", "function_times_out"}
@@ -95,6 +103,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         f"consumers deleted {measurement.deleted:,}",
         seconds_left=None if is_on_purpose else 0.0,
         is_hygiene=is_on_purpose,
+        evidence_kind=_ON_PURPOSE if is_on_purpose else _CONSUMERS_TOO_SLOW,
     )
 
 
@@ -150,6 +159,7 @@ MESSAGES_EXPIRE = NotifiedSymptom(
     plan_in_words="Page with how many messages were lost; without a page if it may be on purpose.",
     habit="keeps losing messages that expire",
     aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
+    evidence_kinds=(_CONSUMERS_TOO_SLOW, _ON_PURPOSE),
     plan=plan,
     gives_way_to=EXPLAINING_SYMPTOMS,
     detection=Detection(

@@ -26,6 +26,7 @@ from mendq.catalogue.examples import LAMBDA_FUNCTION, standard_queue
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
+    EvidenceKind,
     QueueExample,
     QueueNearMiss,
     ReportedSymptom,
@@ -37,6 +38,7 @@ from mendq.catalogue.visibility.needed_timeout import (
 )
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.metrics import RecentCounts
+from mendq.model.severity_class import SeverityClass
 
 # Fewer runs than this in the last hour say little about the time for one message.
 LEAST_RUNS_PER_HOUR = 30
@@ -145,6 +147,7 @@ BATCH_OUTLASTS_TIMEOUT = ReportedSymptom(
     sentence="A full batch, worked one by one, would take longer than the visibility timeout.",
     plan_in_words="Report it, with the batch size or the visibility timeout that would do.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     detection=Detection(
         detect,
         frozenset({Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS}),

@@ -33,6 +33,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -41,6 +42,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.metrics import DATAPOINT_PERIOD, Measurement
 from mendq.model.plan import Refusal, Refuse
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import show_metric_command
 from mendq.notifications.text import format_count, format_duration
 
@@ -154,6 +156,7 @@ HEARTBEAT_ENDS_EARLY = NotifiedSymptom(
     "without a page; the consumers set the timeout.",
     habit="keeps hiding its messages for too short a time",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.LOSING),),
     plan=plan,
     detection=Detection(
         detect,

@@ -25,6 +25,7 @@ from mendq.catalogue.examples import EXAMPLE_TIME, LAMBDA_FUNCTION, replace_valu
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
+    EvidenceKind,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -39,6 +40,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import DEFAULT_NUMBER_BY_ATTRIBUTE
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 
@@ -107,6 +109,7 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     sentence="The visibility timeout is SQS's default of 30 s, and work takes nearly as long.",
     plan_in_words="Raise VisibilityTimeout to what AWS advises or its tag names; never by itself.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetVisibilityTimeout,),
     plan=plan,

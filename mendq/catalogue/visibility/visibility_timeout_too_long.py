@@ -28,6 +28,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
@@ -43,6 +44,7 @@ from mendq.catalogue.visibility.needed_timeout import (
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import LowerVisibilityTimeout, SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import format_count
@@ -144,6 +146,7 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     sentence="The visibility timeout is far over what work takes, so what crashed waits for hours.",
     plan_in_words="Lower VisibilityTimeout to what AWS advises or its tag names; never by itself.",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
+    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetVisibilityTimeout,),
     plan=plan,

@@ -47,6 +47,7 @@ from mendq.catalogue.symptom import (
     CallNearMiss,
     DetectedFault,
     Detection,
+    EvidenceKind,
     FailedCallPattern,
     FixedSymptom,
     QueueExample,
@@ -62,12 +63,24 @@ from mendq.model.failed_call import is_expired_handle_message
 from mendq.model.metrics import Measurement
 from mendq.model.mode import Mode
 from mendq.model.queue import RedrivePolicy
+from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import format_count, format_duration
 
 # Calls that name a message by its receipt handle, which expires with the visibility timeout.
 _CALLS_WITH_RECEIPT_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
+_DUPLICATES = EvidenceKind(
+    SeverityClass.LOSING, "messages are handled twice, or reach the DLQ because of the timeout"
+)
+# A timeout that has done no harm yet, as lint finds it.
+BELOW_NEED = EvidenceKind(
+    SeverityClass.WILL_LOSE,
+    "the timeout is below the function's own with its batching window, or below what a tag asks",
+)
+BELOW_ADVICE = EvidenceKind(
+    SeverityClass.MAY_LOSE, "the timeout is below six times the function's, which AWS advises"
+)
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -210,6 +223,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     "a half times what a tag names, else by half; never over the ceiling, never in part.",
     habit="keeps outrunning its visibility timeout",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
+    evidence_kinds=(_DUPLICATES, BELOW_NEED, BELOW_ADVICE),
     seen_as=(
         *make_code_patterns("visibility_timeout_too_short"),
         FailedCallPattern(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,16 +16,26 @@ from mendq.cli.commands import CommandKind, command
 from mendq.cli.deploy.lint_text import print_results
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.lint.judging import CHECKED_SYMPTOMS, LintResult, LintSeverity
+from mendq.lint.judging import (
+    CHECKED_SYMPTOMS,
+    LINT_SEVERITY_BY_CLASS,
+    LintResult,
+    LintSeverity,
+)
 from mendq.lint.judging import lint as lint_template
 from mendq.model.json_text import to_json
+from mendq.model.severity_class import SeverityClass
 
 CDK_OUT_FOLDER = "cdk.out"
 _TEMPLATE_HELP = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
 _FORMAT_HELP = "github: annotations beside the lines; sarif: code scanning."
 _LINTED_SYMPTOM_NAMES = [symptom.name for symptom in CHECKED_SYMPTOMS]
 _IGNORE_HELP = "Leave findings of this symptom out; may be given again."
-_FAIL_ON_HELP = "The least finding that ends it with 1."
+_FAIL_ON_HELP = (
+    f"The least finding that ends it with 1: {', '.join(LintSeverity)}, or the name of a class "
+    f"({', '.join(SeverityClass)})."
+)
+_CLASS_HELP = "Show and count only findings of this class; may be given again."
 
 
 class OutputFormat(StrEnum):
@@ -40,18 +51,23 @@ class OutputFormat(StrEnum):
 
 
 @command(1, CommandKind.OFFLINE)
-def lint(
+def lint(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     templates: Annotated[list[str], typer.Argument(metavar="TEMPLATE", help=_TEMPLATE_HELP)],
     output_format: Annotated[
         OutputFormat, typer.Option("--format", help=_FORMAT_HELP)
     ] = OutputFormat.TEXT,
     ignore: Annotated[list[str] | None, typer.Option(metavar="SYMPTOM", help=_IGNORE_HELP)] = None,
-    fail_on: Annotated[LintSeverity, typer.Option(help=_FAIL_ON_HELP)] = LintSeverity.WARNING,
+    fail_on: Annotated[
+        str, typer.Option(metavar="SEVERITY", help=_FAIL_ON_HELP)
+    ] = LintSeverity.WARNING,
+    severity_classes: Annotated[
+        list[SeverityClass] | None, typer.Option("--class", help=_CLASS_HELP)
+    ] = None,
 ) -> Exit:
     """Find symptoms in a template or plan; offline. Exits with 1 if it finds one.
 
-    With `--fail-on error`, only errors count.
+    Notes alone end it with 0. With `--fail-on error`, only errors count.
 
     Examples:
       mendq lint template.yaml
@@ -59,12 +75,15 @@ def lint(
       mendq lint cdk.out --fail-on error --format sarif > mendq.sarif
     """
     _refuse_unknown_symptoms(ignore or ())
+    failing_classes = _list_failing_classes(fail_on)
     with _explain_missing_package(templates):
         from mendq.lint import view  # noqa: PLC0415 - of the extra `lint`
 
         results: list[LintResult] = []
         for template in templates:
             results.extend(_lint_argument(template, ignore or ()))
+    if severity_classes:
+        results = [_select_findings(result, severity_classes) for result in results]
     call.out.print_json(view.make_document(results))
     if output_format is OutputFormat.TEXT or call.as_json:
         print_results(call.out, results)
@@ -77,8 +96,45 @@ def lint(
             else view.make_document(results)
         )
         sys.stdout.write(f"{to_json(document, indent=2)}\n")
-    severities = {finding.severity for result in results for finding in result.findings}
-    return Exit.FAILED if severities & {fail_on, LintSeverity.ERROR} else Exit.DONE
+    found_classes = {finding.severity_class for result in results for finding in result.findings}
+    return Exit.FAILED if found_classes & failing_classes else Exit.DONE
+
+
+def _list_failing_classes(fail_on: str) -> frozenset[SeverityClass]:
+    """Return the classes whose findings end the command with 1.
+
+    Args:
+        fail_on: A severity or a class. Findings of it, and worse ones, count.
+
+    Raises:
+        CommandError: It is neither.
+    """
+    if fail_on in list(SeverityClass):
+        last_rank = SeverityClass(fail_on).rank
+        return frozenset(
+            severity_class for severity_class in SeverityClass if severity_class.rank <= last_rank
+        )
+    severities = list(LintSeverity)
+    if fail_on not in severities:
+        known_names = ", ".join((*LintSeverity, *SeverityClass))
+        raise CommandError(f"--fail-on {fail_on[:80]!r} is none of {known_names}", Exit.USAGE)
+    failing_severities = severities[: severities.index(LintSeverity(fail_on)) + 1]
+    return frozenset(
+        severity_class
+        for severity_class, severity in LINT_SEVERITY_BY_CLASS.items()
+        if severity in failing_severities
+    )
+
+
+def _select_findings(result: LintResult, shown_classes: Collection[SeverityClass]) -> LintResult:
+    """Return the result with the findings of these classes only."""
+    return replace(
+        result,
+        findings=[
+            finding for finding in result.findings if finding.severity_class in shown_classes
+        ],
+        ignored=[finding for finding in result.ignored if finding.severity_class in shown_classes],
+    )
 
 
 def _refuse_unknown_symptoms(symptom_names: Collection[str]) -> None:

@@ -11,7 +11,11 @@ from mendq.cli.output import Output
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, UncheckedPlace
 from mendq.notifications.text import format_count, to_terminal_text
 
-_STYLE_BY_SEVERITY = {LintSeverity.ERROR: "bold red", LintSeverity.WARNING: "bold yellow"}
+_STYLE_BY_SEVERITY = {
+    LintSeverity.ERROR: "bold red",
+    LintSeverity.WARNING: "bold yellow",
+    LintSeverity.NOTE: "bold",
+}
 
 
 def print_results(out: Output, results: Sequence[LintResult]) -> None:
@@ -59,7 +63,14 @@ def _print_finding(out: Output, finding: LintFinding) -> None:
     severity_text = Text(finding.severity.value, style=_STYLE_BY_SEVERITY[finding.severity])
     symptom_text = (finding.symptom, "bold")
     out.show(
-        Text.assemble(severity_text, "  ", to_terminal_text(finding.resource), "  ", symptom_text)
+        Text.assemble(
+            severity_text,
+            "  ",
+            to_terminal_text(finding.resource),
+            "  ",
+            symptom_text,
+            (f"  {finding.severity_class.title}", "dim"),
+        )
     )
     construct_text = f", construct {finding.construct}" if finding.construct else ""
     out.say_indented(f"{_describe_place(finding)}{construct_text}", "dim")
@@ -78,13 +89,11 @@ def _describe_place(finding: LintFinding | UncheckedPlace) -> str:
 
 def _summarize_results(results: Sequence[LintResult]) -> str:
     finding_severities = [finding.severity for result in results for finding in result.findings]
-    error_count = finding_severities.count(LintSeverity.ERROR)
-    warning_count = len(finding_severities) - error_count
-    severity_counts_text = (
-        f" ({format_count(error_count, 'error')}, {format_count(warning_count, 'warning')})"
-        if finding_severities
-        else ""
-    )
+    count_texts = [
+        format_count(finding_severities.count(severity), severity.value)
+        for severity in LintSeverity
+    ]
+    severity_counts_text = f" ({', '.join(count_texts)})" if finding_severities else ""
     ignored_count = sum(len(result.ignored) for result in results)
     unchecked_count = sum(len(result.not_judged) for result in results)
     return (

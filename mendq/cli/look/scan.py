@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -41,8 +42,9 @@ from mendq.cli.scan.region_scan import (
 )
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
+from mendq.model.severity_class import SeverityClass
 from mendq.notifications.text import format_count, to_terminal_text
-from mendq.scan.severity import rate_severity, sort_worst_first
+from mendq.scan.severity import find_class, sort_worst_first
 
 _MOST_QUEUE_NAMES = 4
 # Printed in place of a pattern whose queues could not be listed.
@@ -94,6 +96,10 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
             ),
         ),
     ] = None,
+    severity_classes: Annotated[
+        list[SeverityClass] | None,
+        typer.Option("--class", help="Show only findings of this class; again for more."),
+    ] = None,
     yes: YesOption = False,
 ) -> Exit:
     """Find symptoms on queues, even if no call fails.
@@ -112,25 +118,43 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
         raise CommandError(
             "--dry-run looks at every managed queue: leave out the others", Exit.USAGE
         )
+    choice = _ScanChoice(metrics, frozenset(severity_classes or SeverityClass), yes)
     if not dry_run:
         patterns = _make_patterns(call.account, queue or (), prefix)
-        return _scan_region(call, patterns, html, metrics, yes=yes)
-    return _scan_managed_queues(call, metrics, yes=yes)
+        return _scan_region(call, patterns, html, choice)
+    return _scan_managed_queues(call, choice)
 
 
-def _scan_managed_queues(call: Invocation, most_metrics: int | None, *, yes: bool) -> Exit:
+@dataclass(frozen=True)
+class _ScanChoice:
+    """The operator's choice of what a scan may cost, and which findings it shows.
+
+    Attributes:
+        most_metrics: The most metrics to ask for; None for the default.
+        shown_classes: The severity classes whose findings are shown.
+        is_price_accepted: True if the scan must not ask before it costs more than a little.
+    """
+
+    most_metrics: int | None
+    shown_classes: Collection[SeverityClass]
+    is_price_accepted: bool
+
+
+def _scan_managed_queues(call: Invocation, choice: _ScanChoice) -> Exit:
     """Scan the managed queues as the deployed scan does, and print what would follow."""
+    most_metrics = choice.most_metrics
     if most_metrics is None:
         most_metrics = call.account.settings.limits.scan_metrics_per_day
-    _confirm_price(call.out, most_metrics, yes=yes)
+    _confirm_price(call.out, most_metrics, yes=choice.is_price_accepted)
     dry_run = DryRun(call.account, datetime.now(UTC), MetricBudget(most_metrics))
     with call.out.show_waiting("looking at every managed queue"):
         partial_results = list(dry_run.run_scan())
     scan_result = partial_results[-1]
     with call.out.show_waiting("asking what would come of it"):
         action_by_finding = dry_run.decide_findings(scan_result.findings)
-    call.out.print_json(dry_run.document(scan_result, action_by_finding))
-    _print_dry_run(call.out, dry_run, scan_result, action_by_finding)
+    document = dry_run.document(scan_result, action_by_finding)
+    call.out.print_json(_select_findings(document, choice.shown_classes))
+    _print_dry_run(call.out, dry_run, scan_result, action_by_finding, choice.shown_classes)
     return Exit.FAILED if scan_result.error_by_target else Exit.DONE
 
 
@@ -174,9 +198,7 @@ def _scan_region(
     call: Invocation,
     patterns: tuple[str, ...],
     html_path: Path | None,
-    most_metrics: int | None,
-    *,
-    yes: bool,
+    choice: _ScanChoice,
 ) -> Exit:
     """Scan the queues of the region whose names match, and print the findings.
 
@@ -189,17 +211,20 @@ def _scan_region(
     scan_result = ScanResult()
     with call.out.show_waiting("listing the queues"):
         queue_count = len(region_scan.queues)
+    most_metrics = choice.most_metrics
     if most_metrics is None:
         most_metrics = max(_LEAST_DEFAULT_METRIC_COUNT, _DEFAULT_METRICS_PER_QUEUE * queue_count)
-    _confirm_price(call.out, most_metrics, yes=yes)
+    _confirm_price(call.out, most_metrics, yes=choice.is_price_accepted)
     region_scan.budget.maximum_metrics = most_metrics
     with call.out.show_progress("looking at queues", queue_count) as show_done:
         for scan_result in region_scan.run_scan():
             show_done(scan_result.queues_scanned)
     with call.out.show_waiting("asking what would come of it"):
         action_by_finding = region_scan.decide_findings(scan_result.findings)
-    document = region_scan.document(scan_result, action_by_finding)
-    _print_region_scan(call.out, region_scan, scan_result, action_by_finding)
+    document = _select_findings(
+        region_scan.document(scan_result, action_by_finding), choice.shown_classes
+    )
+    _print_region_scan(call.out, region_scan, scan_result, action_by_finding, choice.shown_classes)
     if html_path is not None:
         from mendq.cli.scan.scan_page import render_page  # noqa: PLC0415 - only a page needs it
 
@@ -211,15 +236,47 @@ def _scan_region(
     return Exit.NOT_FOUND if region_scan.absent_queue_names else Exit.DONE
 
 
+def _select_findings(
+    document: Mapping[str, Any], shown_classes: Collection[SeverityClass]
+) -> dict[str, Any]:
+    """Return the JSON document of a scan with the findings of `shown_classes` only."""
+    shown_findings = [
+        finding for finding in document["findings"] if finding["class"] in shown_classes
+    ]
+    return {**document, "findings": shown_findings}
+
+
+def _print_findings_by_class(
+    out: Output,
+    action_by_finding: Mapping[Finding, ExpectedAction],
+    shown_classes: Collection[SeverityClass],
+    most_per_symptom: int | None = None,
+) -> None:
+    """Print the findings of `shown_classes` below one heading for each class, the worst first."""
+    for severity_class, findings_of_class in groupby(
+        sort_worst_first(action_by_finding), find_class
+    ):
+        if severity_class not in shown_classes:
+            continue
+        actions_of_class = {finding: action_by_finding[finding] for finding in findings_of_class}
+        count_text = format_count(len(actions_of_class), "finding")
+        out.say_heading(f"{severity_class.title.capitalize()}: {count_text}")
+        print_findings(out, actions_of_class, most_per_symptom)
+    hidden_count = sum(find_class(finding) not in shown_classes for finding in action_by_finding)
+    if hidden_count:
+        out.say(f"{format_count(hidden_count, 'finding')} of other classes not shown", "dim")
+
+
 def _print_dry_run(
     out: Output,
     dry_run: DryRun,
     scan_result: ScanResult,
     action_by_finding: dict[Finding, ExpectedAction],
+    shown_classes: Collection[SeverityClass],
 ) -> None:
     """Print the findings of a dry run, and what the deployed scan costs."""
     if action_by_finding:
-        print_findings(out, action_by_finding)
+        _print_findings_by_class(out, action_by_finding, shown_classes)
     elif not dry_run.queues:
         out.say("no queue is managed, so none was looked at", "yellow")
         out.say("tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe", "dim")
@@ -255,18 +312,10 @@ def _print_region_scan(
     region_scan: RegionScan,
     scan_result: ScanResult,
     action_by_finding: dict[Finding, ExpectedAction],
+    shown_classes: Collection[SeverityClass],
 ) -> None:
-    """Print the findings of a region by severity, what could not be checked, and the costs."""
-    for severity, findings_of_severity in groupby(
-        sort_worst_first(action_by_finding), rate_severity
-    ):
-        actions_of_severity = {
-            finding: action_by_finding[finding] for finding in findings_of_severity
-        }
-        out.say_heading(
-            f"{severity.capitalize()}: {format_count(len(actions_of_severity), 'finding')}"
-        )
-        print_findings(out, actions_of_severity, _MOST_QUEUES_PER_SYMPTOM)
+    """Print the findings of a region by class, what could not be checked, and the costs."""
+    _print_findings_by_class(out, action_by_finding, shown_classes, _MOST_QUEUES_PER_SYMPTOM)
     reason_by_target = region_scan.explain_unchecked(scan_result)
     if not action_by_finding:
         out.say(

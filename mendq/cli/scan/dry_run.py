@@ -82,6 +82,7 @@ from mendq.scan.selection import (
     map_merged_findings,
     merge_shared_findings,
 )
+from mendq.scan.severity import find_class, rate_severity, sort_worst_first
 from mendq.scan.source_checks import add_source_checks
 from mendq.scan.store import ScanStore
 from mendq.scan.urgency import share_seconds_left
@@ -540,12 +541,17 @@ class DryRun(Struct, frozen=True, dict=True):
 
         The results have the form in which the hourly scan stores them in the case bucket.
         """
-        findings = sorted(scan_result.findings)
         metrics_per_hour = self.count_metrics_per_hour(scan_result, action_by_finding)
         return {
             **scan_result.document(self.now),
             "findings": [
-                {**finding.document(), **asdict(action_by_finding[finding])} for finding in findings
+                {
+                    **finding.document(),
+                    "severity": rate_severity(finding),
+                    "class": find_class(finding),
+                    **asdict(action_by_finding[finding]),
+                }
+                for finding in sort_worst_first(scan_result.findings)
             ],
             "metrics_asked": self.budget.asked_metric_count,
             "dollars": round(METRIC_READ.cost(self.budget.asked_metric_count), 4),

@@ -44,7 +44,7 @@ from mendq.notifications.change_lines import list_change_commands
 from mendq.notifications.next_steps import choose_command_without_case
 from mendq.notifications.text import format_count
 from mendq.scan.reader import ScanReader
-from mendq.scan.severity import rate_severity, sort_worst_first
+from mendq.scan.severity import find_class, rate_severity, sort_worst_first
 
 _METRIC_LIMIT_NOTE = f"not measured: {METRIC_LIMIT_REASON}"
 _PARTLY_CHECKED_NOTE = (
@@ -297,6 +297,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
                     "queue_arn": finding.queue_arn,
                     "symptom": finding.symptom,
                     "severity": rate_severity(finding),
+                    "class": find_class(finding),
                     "reason": finding.sentence,
                     "plan": asdict(action_by_finding[finding]),
                     "runbook": SYMPTOM_BY_NAME[finding.symptom].runbook,

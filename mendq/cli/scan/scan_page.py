@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import mendq.report
+from mendq.model.severity_class import SeverityClass
 from mendq.report import links, words
 
 # Queues of one symptom that the page shows at once. The others are folded.
@@ -29,17 +30,16 @@ def render_page(document: Mapping[str, Any]) -> str:
     )
     template_environment.filters["parts"] = words.split_at_marks
     template_environment.globals.update(words=words, links=links)
-    findings_by_severity = _group_findings_by("severity", document["findings"])
-    findings_by_severity_and_symptom = {
-        severity: _group_findings_by("symptom", findings)
-        for severity, findings in findings_by_severity.items()
+    findings_by_title_and_symptom = {
+        SeverityClass(class_name).title: _group_findings_by("symptom", findings)
+        for class_name, findings in _group_findings_by("class", document["findings"]).items()
     }
     scanned_at = datetime.fromisoformat(document["at"])
     template = template_environment.get_template("scan.html.j2")
     return template.render(
         scan=document,
         at=words.format_time(scanned_at),
-        kinds=findings_by_severity_and_symptom,
+        kinds=findings_by_title_and_symptom,
         most_queues=MAXIMUM_UNFOLDED_QUEUES,
     )
 

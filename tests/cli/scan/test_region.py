@@ -25,6 +25,7 @@ from mendq.cli.invocation import describe_error
 from mendq.cli.scan.dry_run import MetricBudget
 from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import list_scan_read_actions
+from mendq.model.severity_class import SeverityClass
 from mendq.scan.reader import Paces
 from mendq.scan.severity import FindingSeverity
 from tests.cli.builders import FakeDeployedAccount, Operator
@@ -76,6 +77,7 @@ def test_scan_without_a_stack_reports_findings_with_commands_and_changes_nothing
     assert read_account_state(stackless_operator) == before
     finding = select_finding(report["findings"], dead, "dlq_retention_too_short")
     assert finding["severity"] == FindingSeverity.AT_RISK
+    assert finding["class"] == "may_lose"
     (manual,) = finding["plan"]["commands"]
     assert manual.startswith("aws sqs set-queue-attributes --region us-east-1 --queue-url https://")
     assert manual.endswith("--attributes MessageRetentionPeriod=1209600")
@@ -84,6 +86,17 @@ def test_scan_without_a_stack_reports_findings_with_commands_and_changes_nothing
         "made just now, they cannot be measured yet"
     )
     assert report["metrics_asked"] == 0
+
+
+def test_scan_class_option_shows_only_findings_of_the_named_classes(
+    stackless_operator: Operator,
+) -> None:
+    _make_unmanaged_source_and_dlq(stackless_operator)
+    every_class = [finding["class"] for finding in stackless_operator.run_json("scan")["findings"]]
+    assert every_class == sorted(every_class, key=list(SeverityClass).index), "the worst first"
+    report = stackless_operator.run_json("scan", "--class", "hygiene", "--class", "losing")
+    assert {finding["class"] for finding in report["findings"]} == {"hygiene"}
+    assert len(report["findings"]) == every_class.count("hygiene")
 
 
 def test_scan_without_cloudwatch_rights_reports_attribute_findings_without_a_plan(
