@@ -28,7 +28,10 @@ def symptoms() -> str:
             confirmation_note = ", *unconfirmed on AWS*" if symptom.is_unconfirmed else ""
             found_by_texts.append(f"failed calls{confirmation_note}")
             cost_texts.append("data events")
-        if symptom.detection:
+        if symptom.is_of_template:
+            found_by_texts.append("[`mendq lint`](lint.md)")
+            cost_texts.append("nothing")
+        elif symptom.detection:
             found_by_texts.append("the scan")
             cost_texts.append(_describe_scan_costs(symptom.detection))
         rows.append(

@@ -8,6 +8,7 @@ import and its line here, and its runbook. CONTRIBUTING.md has the steps.
 
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
+from mendq.catalogue.access.producer_refused import PRODUCER_REFUSED
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.access.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
@@ -94,6 +95,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     DLQ_MESSAGES_ARRIVING,
     DLQ_MESSAGES_WAITING,
     SERVICE_CANNOT_USE_KEY,
+    PRODUCER_REFUSED,
     DLQ_TYPE_MISMATCH,
     DLQ_SOURCE_UNCONFIRMED,
     REDRIVE_CYCLE,

@@ -400,6 +400,11 @@ class Symptom:
         return bool(self.detection and self.detection.is_of_configuration)
 
     @property
+    def is_of_template(self) -> bool:
+        """True if only a template shows the fault, so that no scan finds it."""
+        return Need.PRODUCERS in self.all_needs
+
+    @property
     def can_show_after_fix(self) -> bool:
         """True if messages that are in flight during the fix can still show the symptom later.
 
@@ -416,6 +421,8 @@ class Symptom:
     @property
     def default_mode_text(self) -> str:
         """How far Mendq goes with the symptom at most, in words for people."""
+        if self.is_of_template:
+            return "lint only"
         return "count only" if self.detection is None else "report only"
 
     def matches(self, call: FailedCall) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mendq.catalogue import CATALOGUE
+from mendq.catalogue.access.producer_refused import PRODUCER_REFUSED, list_producer_admissions
 from mendq.catalogue.symptom import DetectedFault, Symptom
 from mendq.catalogue.visibility import needed_timeout
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
@@ -21,6 +22,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TIMEOUT_TOO_SHORT,
 )
+from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
     EVENT_SOURCE_MAPPING_TYPE,
     REDRIVE_POLICY_ATTRIBUTE,
@@ -30,6 +32,7 @@ from mendq.lint.queues import (
 from mendq.lint.remedies import find_remedy
 from mendq.lint.template import SAM_TRANSFORM, Template, TemplatePlace, TemplateResource, to_list
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
+from mendq.model.admission import Answer
 from mendq.model.facts import Need
 from mendq.model.limits import Limits
 from mendq.model.queue import queue_arn_or_none
@@ -221,6 +224,30 @@ def _check_queue(
         if consumer.why_refused:
             place = declared_queues.find_resource_place(consumer.event_source_mapping)
             yield _make_unchecked_place(declared_queues, place, consumer.why_refused)
+    yield from _list_open_admissions(queue, declared_queues)
+
+
+def _list_open_admissions(
+    queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> Iterator[UncheckedPlace]:
+    """Yield the producers of a queue for which the template leaves open whether they are admitted.
+
+    If the policy of the queue itself is not known, `_check_symptoms` says so.
+    """
+    try:
+        admissions = list(list_producer_admissions(queue))
+    except UnknownValue:
+        return
+    for admission in admissions:
+        producer = admission.producer
+        if admission.answer is not Answer.UNKNOWN or not isinstance(producer, DeclaredProducer):
+            continue
+        reason = (
+            f"whether {producer.name} may send to {queue.resource.logical_id}: the "
+            f"{admission.refusing_policy.value} has values that the template does not tell"
+        )
+        place = declared_queues.template.find_place("Resources", producer.logical_id)
+        yield _make_unchecked_place(declared_queues, place, reason, PRODUCER_REFUSED.name)
 
 
 def _check_symptoms(

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mendq.lint.template import Template, TemplatePlace, TemplateResource, get_mapping, to_list
+from mendq.lint.producers import DeclaredProducer, DeclaredProducers
+from mendq.lint.template import (
+    SAM_TRANSFORM,
+    Template,
+    TemplatePlace,
+    TemplateResource,
+    get_mapping,
+    to_list,
+)
 from mendq.lint.values import DeployTarget, ResourceResolver, UnknownValue
+from mendq.model.admission import UNKNOWN_TEXT
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.mapping import (
     DEFAULT_BATCH_SIZE,
@@ -20,6 +30,7 @@ from mendq.model.mapping import (
     list_mapping_refusals,
 )
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
+from mendq.model.producers import KeyOfQueue
 from mendq.model.queue import (
     DEFAULT_NUMBER_BY_ATTRIBUTE,
     FIFO_SUFFIX,
@@ -42,13 +53,14 @@ POLICY_ATTRIBUTE = "Policy"
 # Keys of a redrive policy.
 DLQ_ARN_KEY = "deadLetterTargetArn"
 RECEIVE_COUNT_KEY = "maxReceiveCount"
-# No check reads these keys of a grant to a named principal.
+# Checks can read a grant to a named principal although these keys are not known.
 _UNCHECKED_KEYS_OF_GRANT = ("Principal", "Resource", "Condition")
 # SQS returns these attributes even if they were never set, and checks rely on that.
 _ALWAYS_RETURNED_ATTRIBUTES = ("VisibilityTimeout", "MessageRetentionPeriod")
+# Transforms that add no policy that lint does not see, and types that may do anything to a queue.
+_TRANSFORMS_WITHOUT_POLICIES = frozenset({SAM_TRANSFORM, "AWS::LanguageExtensions"})
+_TYPES_THAT_SET_ANYTHING = ("AWS::CloudFormation::", "AWS::Serverless::Application", "Custom::")
 _BOOLEAN_ATTRIBUTES = frozenset({"SqsManagedSseEnabled", "FifoQueue", "ContentBasedDeduplication"})
-# Placeholder for a text that is not known.
-_UNKNOWN_PLACEHOLDER = "not-known"
 
 
 class QueueAttributes(dict[str, Any]):
@@ -98,6 +110,9 @@ class DeclaredQueue(Facts):
     # The resource that sets the queue's policy. None if the template has none.
     policy: TemplateResource | None
     lambda_consumers: tuple[DeclaredConsumer, ...]
+    producers: tuple[DeclaredProducer, ...] = ()
+    # Logical ID of the queue's KMS key. Empty if the template declares no such key.
+    key_id: str = ""
 
     @property
     def max_receive_count(self) -> int | None:
@@ -107,7 +122,7 @@ class DeclaredQueue(Facts):
         return None otherwise.
         """
         if (
-            f'"{_UNKNOWN_PLACEHOLDER}"' in self.attributes.get(REDRIVE_POLICY_ATTRIBUTE, "")
+            f'"{UNKNOWN_TEXT}"' in self.attributes.get(REDRIVE_POLICY_ATTRIBUTE, "")
             and self.lambda_consumers
         ):
             raise UnknownValue(
@@ -143,6 +158,7 @@ class DeclaredQueues:
                 if resource.type in QUEUES_PROPERTY_BY_POLICY_TYPE:
                     reason = f"whose policy {resource.logical_id} is: {error.because}"
                     self._unassigned_policy_error = UnknownValue(reason)
+        self._producers = DeclaredProducers(template, self.resolver)
         self._attributes_by_arn = {
             arn: self._make_attributes(arn) for arn in self.resolver.queue_id_by_arn
         }
@@ -351,7 +367,7 @@ class DeclaredQueues:
                 for statement_node in to_list(declared_statements)
             ]
             resolved_document = self.resolver.resolve(
-                policy_document, _UNKNOWN_PLACEHOLDER if statements else None
+                policy_document, UNKNOWN_TEXT if statements else None
             )
         except UnknownValue as error:
             return error
@@ -370,9 +386,9 @@ class DeclaredQueues:
         """Return a policy statement with its intrinsic functions resolved.
 
         If a value is not known, UnknownValue is raised. Exception: in a grant to named principals,
-        a placeholder replaces unknown values that no check reads.
+        UNKNOWN_TEXT replaces unknown values that decide only which call is admitted.
         """
-        resolved_statement = self.resolver.resolve(statement, _UNKNOWN_PLACEHOLDER)
+        resolved_statement = self.resolver.resolve(statement, UNKNOWN_TEXT)
         if isinstance(resolved_statement, dict) and _is_grant_to_named_principals(
             resolved_statement
         ):
@@ -399,7 +415,7 @@ class DeclaredQueues:
                 )
                 if dlq_arn:
                     attributes[name] = json.dumps(
-                        {DLQ_ARN_KEY: dlq_arn, RECEIVE_COUNT_KEY: _UNKNOWN_PLACEHOLDER}
+                        {DLQ_ARN_KEY: dlq_arn, RECEIVE_COUNT_KEY: UNKNOWN_TEXT}
                     )
         if queue_arn in self._policy_by_arn:
             _, attributes[POLICY_ATTRIBUTE] = self._policy_by_arn[queue_arn]
@@ -433,6 +449,7 @@ class DeclaredQueues:
         if dlq_arn and dlq_arn in self.resolver.queue_id_by_arn:
             dlq = QueueFacts(dlq_arn, self._attributes_by_arn[dlq_arn])
         policy, _ = self._policy_by_arn.get(queue_arn, (None, None))
+        key_id, key_of_queue = self._find_key(queue_arn)
         return DeclaredQueue(
             queue_arn=queue_arn,
             attributes=self._attributes_by_arn[queue_arn],
@@ -442,7 +459,55 @@ class DeclaredQueues:
             dlq_sources=tuple(dlq_sources),
             resource=resource,
             policy=policy,
+            producers=self._list_producers(queue_arn),
+            key_of_queue=key_of_queue,
+            key_id=key_id,
         )
+
+    def _find_key(self, queue_arn: str) -> tuple[str, KeyOfQueue | None]:
+        """Return the logical ID of the queue's KMS key, and the key.
+
+        They are empty and None if the queue has no key, or if the template does not declare it.
+        """
+        key_name = dict.get(self._attributes_by_arn[queue_arn], "KmsMasterKeyId")
+        if not isinstance(key_name, str):
+            return "", None
+        return self._producers.find_key(key_name) or ("", None)
+
+    def _list_producers(self, queue_arn: str) -> tuple[DeclaredProducer, ...]:
+        """Return the producers of a queue, principals of other accounts among them.
+
+        Empty if something that lint cannot read may give the queue a policy.
+        """
+        producers = list(self._producers.by_queue_arn.get(queue_arn, ()))
+        policy, policy_text = self._policy_by_arn.get(queue_arn, (None, ""))
+        if policy is None and producers and self._may_get_policy_elsewhere(queue_arn):
+            return ()
+        if policy is not None and isinstance(policy_text, str):
+            self.template.budget.use_steps(len(policy_text) * (1 + len(producers)))
+            statements = parse_statements(policy_text) or ()
+            producers += self._producers.list_other_accounts(statements, policy.logical_id)
+        return tuple(producers)
+
+    def _may_get_policy_elsewhere(self, queue_arn: str) -> bool:
+        """Return True if a macro, a nested stack or a custom resource may set the queue's policy.
+
+        A macro may add any resource. A stack or custom resource must get the queue as a value.
+        """
+        logical_id = self.resolver.queue_id_by_arn[queue_arn]
+        transforms = {*map(str, to_list(self.template.root.get("Transform")))}
+        if transforms - _TRANSFORMS_WITHOUT_POLICIES:
+            return True
+        for resource in self.template.resources.values():
+            if resource.logical_id.startswith("Fn::"):
+                return True
+            if resource.type.startswith(_TYPES_THAT_SET_ANYTHING):
+                self.template.budget.use_steps(len(resource.properties))
+                if re.search(
+                    rf'["{{]{re.escape(logical_id)}["}}.]', json.dumps(resource.properties)
+                ):
+                    return True
+        return False
 
     def _get_queue_resource(self, queue_arn: str) -> TemplateResource:
         return self.template.resources[self.resolver.queue_id_by_arn[queue_arn]]
@@ -480,8 +545,8 @@ class DeclaredQueues:
 def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
     """Return True if a policy statement is a grant to named principals that checks can read.
 
-    The exact account or role, the condition and the resource may be unknown, because no check reads
-    them. Everything else must be known.
+    The exact account or role, the condition and the resource may be unknown: the check of producers
+    knows stand-ins, and no other check reads them. Everything else must be known.
     """
     principal = statement.get("Principal")
     if statement.get("Effect") != "Allow" or not isinstance(principal, dict):
@@ -489,7 +554,7 @@ def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
     checked_statement_part = {
         name: value for name, value in statement.items() if name not in _UNCHECKED_KEYS_OF_GRANT
     }
-    is_checked_part_known = _UNKNOWN_PLACEHOLDER not in json.dumps(
+    is_checked_part_known = UNKNOWN_TEXT not in json.dumps(
         [checked_statement_part, principal.get("Service")]
     )
     is_for_everybody = any(

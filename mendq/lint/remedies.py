@@ -7,9 +7,11 @@ catalogue's plan: the change that Mendq would make to the queue.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
+from mendq.catalogue.access.producer_refused import PRODUCER_REFUSED, list_producer_admissions
 from mendq.catalogue.access.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.catalogue.consumers.batch_failures_not_reported import BATCH_FAILURES_NOT_REPORTED
@@ -24,6 +26,7 @@ from mendq.catalogue.dlq.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
+from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
     DLQ_ARN_KEY,
     RECEIVE_COUNT_KEY,
@@ -32,8 +35,10 @@ from mendq.lint.queues import (
     DeclaredQueues,
 )
 from mendq.lint.values import QUEUE_TYPE, UnknownValue
+from mendq.model.admission import Answer
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
+from mendq.model.producers import KEY_ACTIONS, SEND_ACTION, RefusingPolicy
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, LONGEST_RETENTION_SECONDS
 from mendq.notifications.text import to_terminal_text
 
@@ -103,24 +108,95 @@ def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues
     If the template sets the queue's policy, return the statement, and a comment that says to which
     policy it must be added. Otherwise return a new policy with this statement.
     """
-    queue_logical_id = queue.resource.logical_id
     deny_statement = {
         "Effect": "Deny",
         "Principal": "*",
         "Action": "sqs:*",
-        "Resource": {"Fn::GetAtt": [queue_logical_id, "Arn"]},
+        "Resource": _get_arn_reference(queue),
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
+    return _make_queue_policy_lines(queue, declared_queues, [deny_statement])
+
+
+def _make_queue_policy_lines(
+    queue: DeclaredQueue, declared_queues: DeclaredQueues, statements: list[dict[str, Any]]
+) -> TemplateLines:
+    """Return the lines that add statements to the queue's policy, or a new policy with them."""
     if queue.policy is not None and declared_queues.template.is_generated(queue.policy.logical_id):
         return (_GENERATED_POLICY_COMMENT,)
     if queue.policy is not None:
-        comment = f"# add to the Statement of {to_terminal_text(queue.policy.logical_id)}"
-        return comment, *declared_queues.template.render_declaration("", deny_statement)
-    policy_document = {"Version": "2012-10-17", "Statement": [deny_statement]}
+        return _make_statement_lines(
+            "Statement", queue.policy.logical_id, declared_queues, statements
+        )
+    queue_logical_id = queue.resource.logical_id
+    policy_document = {"Version": "2012-10-17", "Statement": statements}
     policy_properties = {"Queues": [{"Ref": queue_logical_id}], "PolicyDocument": policy_document}
     policy_resource = {"Type": "AWS::SQS::QueuePolicy", "Properties": policy_properties}
     policy_id = declared_queues.template.make_new_id(queue_logical_id, "Policy")
     return declared_queues.template.render_declaration(policy_id, policy_resource)
+
+
+def _make_statement_lines(
+    place: str, logical_id: str, declared_queues: DeclaredQueues, statements: list[dict[str, Any]]
+) -> TemplateLines:
+    """Return a comment with the policy to which statements must be added, and the statements."""
+    lines = [f"# add to the {place} of {to_terminal_text(logical_id)}"]
+    for statement in statements:
+        lines += declared_queues.template.render_declaration("", statement)
+    return tuple(lines)
+
+
+def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
+    """Return the statements that let the refused producers send, with the policy of each."""
+    statements_by_place: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for admission in list_producer_admissions(queue):
+        producer = admission.producer
+        if admission.answer is not Answer.NO or not isinstance(producer, DeclaredProducer):
+            continue
+        if admission.refusing_policy is RefusingPolicy.ROLE:
+            place = ("Statement of a policy", producer.role_id)
+            statement = _make_statement([SEND_ACTION], _get_arn_reference(queue))
+        elif admission.refusing_policy is RefusingPolicy.KEY_POLICY:
+            place = ("KeyPolicy", queue.key_id)
+            statement = _make_grant(replace(producer, source_node=None), [*KEY_ACTIONS], "*")
+        else:
+            place = ("", "")
+            statement = _make_grant(producer, [SEND_ACTION], _get_arn_reference(queue))
+        statements = statements_by_place.setdefault(place, [])
+        if statement not in statements:
+            statements.append(statement)
+    lines = list[str]()
+    for (policy_name, logical_id), statements in statements_by_place.items():
+        if logical_id:
+            lines += _make_statement_lines(policy_name, logical_id, declared_queues, statements)
+        else:
+            lines += _make_queue_policy_lines(queue, declared_queues, statements)
+    return tuple(lines)
+
+
+def _get_arn_reference(queue: DeclaredQueue) -> dict[str, Any]:
+    return {"Fn::GetAtt": [queue.resource.logical_id, "Arn"]}
+
+
+def _make_grant(producer: DeclaredProducer, actions: list[str], resource: Any) -> dict[str, Any]:
+    """Return the statement that grants actions to a producer, and to no other source.
+
+    If the source's ARN cannot be compared, its account is.
+    """
+    statement = _make_statement(actions, resource)
+    if producer.is_of_other_account:
+        return {**statement, "Principal": {"AWS": producer.principal}}
+    condition: dict[str, Any] = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    if producer.source_node is not None:
+        condition = {"ArnEquals": {"aws:SourceArn": producer.source_node}}
+    principal = {"Service": producer.principal}
+    return {**statement, "Principal": principal, "Condition": condition}
+
+
+def _make_statement(actions: list[str], resource: Any) -> dict[str, Any]:
+    """Return a statement that grants actions. A single action is no list."""
+    action = actions[0] if len(actions) == 1 else actions
+    return {"Effect": "Allow", "Action": action, "Resource": resource}
 
 
 @dataclass(frozen=True)
@@ -190,6 +266,7 @@ _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
         DLQ_SOURCE_NOT_ALLOWED.shown_attributes[0],
     ),
     NOT_ENCRYPTED.name: _SQS_OWNED_KEYS_REMEDY,
+    PRODUCER_REFUSED.name: _make_producer_lines,
     POLICY_IS_PUBLIC.name: _CommentRemedy(
         "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", REDRIVE_POLICY_ATTRIBUTE
     ),

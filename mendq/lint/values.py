@@ -19,14 +19,33 @@ from functools import cached_property
 from typing import Any
 
 from mendq.lint.template import Template, TemplateResource, get_mapping, to_list
+from mendq.model.admission import (
+    QUEUE_NAME_PREFIX,
+    RESOURCE_NAME_PREFIX,
+    UNKNOWN_ACCOUNT,
+    UNKNOWN_REGION,
+    UNKNOWN_TEXT,
+)
 from mendq.model.partitions import dns_suffix_of, partition_of
 from mendq.model.queue import FIFO_SUFFIX, arn_of_name, make_public_queue_url
 
 QUEUE_TYPE = "AWS::SQS::Queue"
 FUNCTION_TYPE = "AWS::Lambda::Function"
-# Account and region of an unknown deployment. No real one has these names.
-_UNKNOWN_ACCOUNT = "000000000000"
-_UNKNOWN_REGION = "any-region"
+TOPIC_TYPE = "AWS::SNS::Topic"
+BUCKET_TYPE = "AWS::S3::Bucket"
+ROLE_TYPE = "AWS::IAM::Role"
+RULE_TYPE = "AWS::Events::Rule"
+KEY_TYPE = "AWS::KMS::Key"
+KEY_ALIAS_TYPE = "AWS::KMS::Alias"
+# Properties with the names of resources that policies name.
+_NAME_PROPERTY_BY_TYPE = {
+    TOPIC_TYPE: "TopicName",
+    BUCKET_TYPE: "BucketName",
+    ROLE_TYPE: "RoleName",
+    "AWS::Events::EventBus": "Name",
+    RULE_TYPE: "Name",
+    KEY_ALIAS_TYPE: "AliasName",
+}
 # A reason is repeated for everything that depends on the unknown value, so it must stay short.
 _MOST_REASON_CHARACTERS = 600
 # A name contains no brace. Without that rule a search would start again at every brace.
@@ -36,7 +55,7 @@ _ARN_REGEX = re.compile(
     r"arn:[a-z-]+:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:[A-Za-z0-9_:/-]*[A-Za-z0-9_/-](?:\.fifo)?"
 )
 # Made-up name of a resource that is no queue.
-_STAND_IN_NAME_REGEX = re.compile(r"\bresource-[0-9]{1,4}\b")
+_STAND_IN_NAME_REGEX = re.compile(rf"\b{RESOURCE_NAME_PREFIX}[0-9]{{1,4}}\b")
 _UNKNOWN_REASON_BY_FUNCTION = {
     "Fn::ImportValue": "imported from another stack",
     "Fn::If": "a condition decides it",
@@ -234,8 +253,8 @@ class ValueResolver:
 class DeployTarget:
     """Account and region of a template's deployment. Placeholders stand for unknown ones."""
 
-    account: str = _UNKNOWN_ACCOUNT
-    region: str = _UNKNOWN_REGION
+    account: str = UNKNOWN_ACCOUNT
+    region: str = UNKNOWN_REGION
 
     @property
     def pseudo_parameters(self) -> dict[str, str]:
@@ -265,11 +284,14 @@ class ResourceResolver(ValueResolver):
         self.unknown_type_by_queue_id: dict[str, UnknownValue] = {}
         # Logical IDs of the functions by name.
         self._function_id_by_name: dict[str, str] = {}
-        for resource_number, resource in enumerate(template.resources.values()):
+        numbered_resources = list(enumerate(template.resources.values()))
+        # The ARN of a rule has the name of its event bus.
+        numbered_resources.sort(key=lambda item: item[1].type == RULE_TYPE)
+        for resource_number, resource in numbered_resources:
             if resource.type == QUEUE_TYPE:
                 self._record_queue_names(resource)
             elif resource.type.startswith("AWS::"):
-                self._record_other_names(resource, f"resource-{resource_number}")
+                self._record_other_names(resource, f"{RESOURCE_NAME_PREFIX}{resource_number}")
         for resource in template.list_resources("AWS::Lambda::Version", "AWS::Lambda::Alias"):
             self._record_version_or_alias(resource)
 
@@ -309,7 +331,7 @@ class ResourceResolver(ValueResolver):
         queue_name = queue_name.removesuffix(FIFO_SUFFIX) + fifo_suffix
         queue_arn = arn_of_name(queue_name, self.deploy_target.region, self.deploy_target.account)
         if queue_arn is None or queue_arn in self.queue_id_by_arn:
-            queue_name = f"unnamed-{len(self.queue_id_by_arn)}{fifo_suffix}"
+            queue_name = f"{QUEUE_NAME_PREFIX}{len(self.queue_id_by_arn)}{fifo_suffix}"
             queue_arn = self.deploy_target.make_arn("sqs", queue_name)
         self.queue_id_by_arn[queue_arn] = logical_id
         self.value_by_reference[logical_id] = make_public_queue_url(queue_arn)
@@ -321,12 +343,11 @@ class ResourceResolver(ValueResolver):
 
         Args:
             resource: The resource.
-            resource_name: A unique, made-up name. It is enough, because checks only ask to which
-                resource a name belongs. A function has the name in the template, if that is valid
-                and unique.
+            resource_name: A unique, made-up name. Resources of some types have the name in the
+                template instead, because policies may name them; a function only if its name is
+                valid and unique.
         """
         logical_id = resource.logical_id
-        resource_arn = self.deploy_target.make_arn("other", resource_name)
         if resource.type == FUNCTION_TYPE:
             function_name = self.resolve_text_or_empty(resource.properties.get("FunctionName"))
             if (
@@ -335,9 +356,50 @@ class ResourceResolver(ValueResolver):
             ):
                 resource_name = function_name
             self._function_id_by_name[resource_name] = logical_id
-            resource_arn = self.deploy_target.make_arn("lambda", f"function:{resource_name}")
+        elif resource.type in _NAME_PROPERTY_BY_TYPE:
+            used_defaults = dict(self.default_by_parameter)
+            name_node = resource.properties.get(_NAME_PROPERTY_BY_TYPE[resource.type])
+            resource_name = self.resolve_text_or_empty(name_node) or resource_name
+            # A name decides nothing alone: the policy that has it too records the default.
+            self.default_by_parameter = used_defaults
         self.value_by_reference[logical_id] = resource_name
-        self.value_by_reference[f"{logical_id}.Arn"] = resource_arn
+        self.value_by_reference[f"{logical_id}.Arn"] = self._make_arn(resource, resource_name)
+        if resource.type == TOPIC_TYPE:
+            topic_arn = self.value_by_reference[f"{logical_id}.Arn"]
+            self.value_by_reference[logical_id] = topic_arn
+            self.value_by_reference[f"{logical_id}.TopicArn"] = topic_arn
+            self.value_by_reference[f"{logical_id}.TopicName"] = resource_name
+
+    def _make_arn(self, resource: TemplateResource, resource_name: str) -> str:
+        """Return the ARN of a resource that is not a queue.
+
+        It has the form of real ARNs if policies compare it. Otherwise it is only unique.
+        """
+        partition = partition_of(self.deploy_target.region)
+        match resource.type:
+            case "AWS::Lambda::Function":
+                return self.deploy_target.make_arn("lambda", f"function:{resource_name}")
+            case "AWS::SNS::Topic":
+                return self.deploy_target.make_arn("sns", resource_name)
+            case "AWS::S3::Bucket":
+                return f"arn:{partition}:s3:::{resource_name}"
+            case "AWS::KMS::Key":
+                return self.deploy_target.make_arn("kms", f"key/{resource_name}")
+            case "AWS::IAM::Role":
+                return f"arn:{partition}:iam::{self.deploy_target.account}:role/{resource_name}"
+            case "AWS::Events::Rule":
+                bus_prefix = self._make_bus_prefix(resource.properties.get("EventBusName"))
+                return self.deploy_target.make_arn("events", f"rule/{bus_prefix}{resource_name}")
+        return self.deploy_target.make_arn("other", resource_name)
+
+    def _make_bus_prefix(self, event_bus_node: Any) -> str:
+        """Return the part of a rule's ARN that names its event bus: empty for the default bus."""
+        try:
+            event_bus = self.resolve_text(event_bus_node)
+        except UnknownValue:
+            return f"{UNKNOWN_TEXT}/"
+        bus_name = (event_bus or "default").rpartition("/")[2]
+        return "" if bus_name == "default" else f"{bus_name}/"
 
     def find_function_id(self, name_or_arn: str) -> str | None:
         """Return the logical ID of the Lambda function with a name or ARN.
@@ -360,7 +422,7 @@ class ResourceResolver(ValueResolver):
         sentence_with_ids = _ARN_REGEX.sub(replace_arn, sentence)
         sentence_with_ids = _STAND_IN_NAME_REGEX.sub(replace_arn, sentence_with_ids)
         return sentence_with_ids.replace(
-            f":{_UNKNOWN_REGION}:{_UNKNOWN_ACCOUNT}:", ":${AWS::Region}:${AWS::AccountId}:"
+            f":{UNKNOWN_REGION}:{UNKNOWN_ACCOUNT}:", ":${AWS::Region}:${AWS::AccountId}:"
         )
 
     @cached_property

@@ -15,6 +15,7 @@ from mendq.model.metrics import DaysOfTraffic, Measurement
 from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
 from mendq.model.policy import CheckedPin
+from mendq.model.producers import KeyOfQueue, Producer
 from mendq.model.queue import (
     parse_json_object,
     parse_queue_arn,
@@ -168,6 +169,8 @@ class Need(Enum):
         (_DLQ_SOURCES_READ_ACTION, _TAGS_READ_ACTION, _METRICS_READ_ACTION),
     )
     PIN = ("pin",), (_LAST_CHANGE_READ_ACTION,)
+    # Facts of a template, which `mendq lint` reads. A scan has none of them.
+    PRODUCERS = ("producers", "key_of_queue"), ()
 
     def __init__(self, fact_fields: tuple[str, ...], reads: tuple[ReadAction, ...]) -> None:
         self.fact_fields = fact_fields
@@ -519,6 +522,9 @@ class Facts(QueueFacts):
             if no scan found it, or if the queue has no sources.
         own_change: Mendq's newest change that can have caused the symptom; None if there is no such
             change or it was not checked.
+        producers: The resources of a template that send to the queue; empty for a deployed queue.
+        key_of_queue: The queue's customer managed key in a template; None if it has none, if the
+            template does not declare it, and for a deployed queue.
     """
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
@@ -547,6 +553,8 @@ class Facts(QueueFacts):
     pin: CheckedPin | None = None
     own_change: OwnChange | None = None
     source_checks: tuple[SourceCheck, ...] = ()
+    producers: tuple[Producer, ...] = ()
+    key_of_queue: KeyOfQueue | None = None
 
     @property
     def source_arns(self) -> tuple[str, ...]:

@@ -188,10 +188,13 @@ def scan(
         queues: The queues, sorted by name. A DLQ that Mendq made is added to its source (rule 8).
         reader: Reads the queues.
         allowance: How far the scan may go.
-        symptoms: The symptoms to look for. Those without a detection are left out.
+        symptoms: The symptoms to look for. Those without a detection, and those that only a
+            template shows, are left out.
         history: What earlier scans remember; None without an earlier scan.
     """
-    detectable_symptoms = tuple(symptom for symptom in symptoms if symptom.detection)
+    detectable_symptoms = tuple(
+        symptom for symptom in symptoms if symptom.detection and not symptom.is_of_template
+    )
     known_history = history or {}
     candidates: list[_Candidate] = []
     record_by_queue_name = dict[str, QueueRecord]()

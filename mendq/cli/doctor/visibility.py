@@ -315,8 +315,13 @@ class SymptomVisibility(Struct, frozen=True):
 def list_symptom_visibility(
     trails: Sequence[Trail], queue_arns: Sequence[str]
 ) -> Iterator[SymptomVisibility]:
-    """Yield, for each symptom of the catalogue, on which of the queues failed calls show it."""
+    """Yield, for each symptom of the catalogue, on which of the queues failed calls show it.
+
+    A symptom that only a template shows is left out.
+    """
     for symptom in CATALOGUE:
+        if symptom.is_of_template:
+            continue
         fully_visible_queues = []
         reason_by_partly_visible_queue = {}
         reason_by_blind_queue = {}
