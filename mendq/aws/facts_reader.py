@@ -46,7 +46,14 @@ from mendq.aws.queue import read_queue_attributes, read_tags_if_allowed
 from mendq.model.case import Case
 from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
-from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, Need, QueueFacts, RedriveSource
+from mendq.model.facts import (
+    MOST_REDRIVE_SOURCES,
+    Facts,
+    LambdaConsumer,
+    Need,
+    QueueFacts,
+    RedriveSource,
+)
 from mendq.model.limits import Timing
 from mendq.model.metrics import (
     CLOUDWATCH_LAG,
@@ -199,9 +206,26 @@ class FactsReader(Struct, frozen=True):
         It is read only for functions whose event source mapping limits concurrent invocations, by a
         maximum concurrency or by provisioned mode.
         """
+        return self._with_reserved_concurrency_if(
+            facts, lambda consumer: consumer.most_runs is not None
+        )
+
+    def with_switched_off_functions(self, facts: Facts) -> Facts:
+        """Return the facts with the reserved concurrency of functions that may be switched off.
+
+        It is not read for functions that ran in the last hour without being throttled.
+        """
+        return self._with_reserved_concurrency_if(
+            facts, lambda consumer: consumer.may_be_switched_off
+        )
+
+    def _with_reserved_concurrency_if(
+        self, facts: Facts, must_read: Callable[[LambdaConsumer], bool]
+    ) -> Facts:
+        """Return the facts with the reserved concurrency of consumers that `must_read` accepts."""
         consumers = []
         for consumer in facts.lambda_consumers:
-            if consumer.most_runs is not None:
+            if must_read(consumer):
                 reserved_concurrency = self.ask(read_reserved_concurrency, consumer.name)
                 consumer = replace(consumer, reserved_concurrency=reserved_concurrency)  # noqa: PLW2901
             consumers.append(consumer)
@@ -445,6 +469,7 @@ _FACTS_ADDER_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
         reader.with_consumers(facts)
     ),
     Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,
+    Need.SWITCHED_OFF_FUNCTIONS: FactsReader.with_switched_off_functions,
     Need.DLQ: FactsReader.with_dlq,
     Need.ALARMS: lambda reader, facts: add_alarmed_metrics_of_queue_and_dlq(
         facts, reader.ask(read_alarmed_metrics)

@@ -147,6 +147,12 @@ class Need(Enum):
         (_MAPPINGS_READ_ACTION, _FUNCTION_READ_ACTION, _METRICS_READ_ACTION),
     )
     RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY_READ_ACTION,)
+    # The reserved concurrency of functions that were throttled or did not run, by their metrics. A
+    # scan reads it only for suspects.
+    SWITCHED_OFF_FUNCTIONS = (
+        ("lambda_consumers",),
+        (_CONCURRENCY_READ_ACTION, _METRICS_READ_ACTION),
+    )
     MEASUREMENTS = ("measurement",), (_METRICS_READ_ACTION, _METRIC_LIST_READ_ACTION)
     # Receives and deletes of four days, by hour. A scan reads them only after a first finding.
     DAYS_OF_TRAFFIC = ("days_of_traffic",), (_METRICS_READ_ACTION,)
@@ -262,6 +268,16 @@ class LambdaConsumer:
         if self.provisioned_pollers is not None:
             return self.provisioned_pollers.most_runs
         return self.maximum_concurrency
+
+    @property
+    def is_switched_off(self) -> bool:
+        """True if the function may not run: its reserved concurrency is 0."""
+        return self.reserved_concurrency == 0
+
+    @property
+    def may_be_switched_off(self) -> bool:
+        """True if it did not run in the last hour or was throttled, or if that was not read."""
+        return self.invocations == 0 or (self.throttled_share or 0) > 0
 
     @property
     def failed_runs(self) -> int:

@@ -194,6 +194,7 @@ def make_allowance(
         may_read_queues=lambda: remaining_seconds() > MEASURING_RESERVE_SECONDS,
         may_measure=spend_up_to(count_allowed_metrics(metrics_per_day, now)),
         may_measure_last=spend_up_to(count_allowed_last_metrics(metrics_per_day, now)),
+        may_read_facts=lambda: remaining_seconds() > DELIVERY_RESERVE_SECONDS,
         sums_share=SumsShare.of_daily_limit(metrics_per_day),
     )
 

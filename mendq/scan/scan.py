@@ -78,8 +78,9 @@ Rules:
    the symptom is not judged, as in rule 9.
 
 11. Some facts prove a fault without a metric (`Detection.detect_fact`), such as a disabled mapping.
-   If the queue is not measured, because it was changed too lately, the allowance is spent or
+   If a suspect is not measured, because it was changed too lately, the allowance is spent or
    CloudWatch fails, they decide. If it is measured, the measurement decides, because it knows more.
+   Facts that cost a call (NEEDS_OF_FACTS) are read only then, while there is time.
 
 This module stores nothing, sends no notifications, and does not choose which findings matter. So
 `mendq scan --dry-run` can use the same function.
@@ -131,6 +132,8 @@ MOST_FAILED_READS = 2
 NEEDS_READ_FOR_SUSPECTS = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
 # Facts that only the plans of symptoms need. A scan makes no plan, so it does not read them.
 NEEDS_OF_PLANS = frozenset({Need.DLQ_NAMESAKE})
+# Facts that may prove a fault without a metric (rule 11).
+NEEDS_OF_FACTS = frozenset({Need.SWITCHED_OFF_FUNCTIONS})
 # Facts that can only explain a finding away, in the order in which they are read (rule 9).
 NEEDS_THAT_EXPLAIN = (Need.MOVE_TASKS, Need.DAYS_OF_TRAFFIC)
 # Why a queue was left out.
@@ -162,6 +165,8 @@ class Allowance(Struct, frozen=True):
         may_measure: Function that gets a number of metrics. If they may be read, it counts them as
             spent and returns True.
         may_measure_last: The same for queues in use without a sign of a fault.
+        may_read_facts: Function that returns True while there is time to read facts about suspects
+            that are not measured.
         asks_sums: True if this scan asks for sums (rule 5).
         sums_share: The most queues whose sums are asked for; None for all.
     """
@@ -169,6 +174,7 @@ class Allowance(Struct, frozen=True):
     may_read_queues: Callable[[], bool] = lambda: True
     may_measure: Callable[[int], bool] = _allow_metrics
     may_measure_last: Callable[[int], bool] = _allow_metrics
+    may_read_facts: Callable[[], bool] = lambda: True
     asks_sums: bool = True
     sums_share: SumsShare | None = None
 
@@ -228,13 +234,11 @@ class _Candidate(Struct, frozen=True):
         facts: The queue as step 1 has read it.
         window: The time to measure.
         symptoms: The symptoms that its configuration makes possible and that metrics would show.
-        fact_findings: The findings to report if it is not measured (rule 11).
     """
 
     facts: Facts
     window: Window
     symptoms: tuple[Symptom, ...]
-    fact_findings: tuple[Finding, ...] = ()
 
     @property
     def queue_arn(self) -> str:
@@ -242,16 +246,12 @@ class _Candidate(Struct, frozen=True):
 
 
 class _Suspect(Struct, frozen=True):
-    """A queue to measure, the symptoms to look for, and the reason.
-
-    `fact_findings` are the findings to report if it is not measured (rule 11).
-    """
+    """A queue to measure, the symptoms to look for, and the reason."""
 
     facts: Facts
     window: Window
     symptoms: tuple[Symptom, ...]
     reason: MeasuringReason
-    fact_findings: tuple[Finding, ...] = ()
 
     @property
     def queue_arn(self) -> str:
@@ -360,7 +360,6 @@ def _check_queue(
             ScanResult(queues_scanned=1, unseen=1, error_by_target={queue.queue_arn: error})
         )
     findings: list[Finding] = []
-    fact_findings: list[Finding] = []
     possible_symptoms: list[Symptom] = []
     error_by_arn: dict[str, Exception] = {}
     if facts.consumers_error:
@@ -372,7 +371,8 @@ def _check_queue(
             findings += new_findings
             if is_possible:
                 possible_symptoms.append(symptom)
-                fact_findings += _detect_fact(symptom, facts, reader)
+                if window is None and must_measure(facts, None, history):
+                    findings += _detect_fact(symptom, facts, reader)
         except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked (rule 3)
             error_by_arn.setdefault(queue.queue_arn, error)
     made_dlq_arn = ""
@@ -381,10 +381,8 @@ def _check_queue(
     except Exception as error:  # noqa: BLE001 - recorded; the queue itself was looked at
         error_by_arn.setdefault(queue.queue_arn, error)
     candidate = None
-    if window is None:
-        findings += fact_findings
-    elif possible_symptoms:
-        candidate = _Candidate(facts, window, tuple(possible_symptoms), tuple(fact_findings))
+    if possible_symptoms and window:
+        candidate = _Candidate(facts, window, tuple(possible_symptoms))
     is_unsettled = bool(possible_symptoms) and window is None and _is_in_use(facts, history)
     is_check_incomplete = candidate or error_by_arn or window is None
     result = ScanResult(
@@ -600,13 +598,7 @@ def _select_suspects(
                 Urgency.MESSAGES_STAY, "CloudWatch did not return its sums completely"
             )
         if reason and not all(map(_is_looked_for_last, candidate.symptoms)):
-            suspect = _Suspect(
-                candidate.facts,
-                candidate.window,
-                candidate.symptoms,
-                reason,
-                candidate.fact_findings,
-            )
+            suspect = _Suspect(candidate.facts, candidate.window, candidate.symptoms, reason)
         elif traffic:
             suspect = _make_last_suspect(candidate, traffic)
         if suspect:
@@ -661,8 +653,11 @@ def _measure_suspects(
     """Measure the suspects batch by batch until the allowance is spent (rule 6)."""
     worse_suspects = [suspect for suspect in suspects if not suspect.is_measured_last]
     last_suspects = [suspect for suspect in suspects if suspect.is_measured_last]
-    yield from _measure_while_allowed(worse_suspects, reader, allowance.may_measure)
-    yield from _measure_while_allowed(last_suspects, reader, allowance.may_measure_last)
+    may_read_facts = allowance.may_read_facts
+    yield from _measure_while_allowed(worse_suspects, reader, allowance.may_measure, may_read_facts)
+    yield from _measure_while_allowed(
+        last_suspects, reader, allowance.may_measure_last, may_read_facts
+    )
 
 
 def _note_judged_dlqs(
@@ -688,7 +683,10 @@ def _note_judged_dlqs(
 
 
 def _measure_while_allowed(
-    suspects: Sequence[_Suspect], reader: ScanReader, may_measure: Callable[[int], bool]
+    suspects: Sequence[_Suspect],
+    reader: ScanReader,
+    may_measure: Callable[[int], bool],
+    may_read_facts: Callable[[], bool],
 ) -> Iterator[ScanResult]:
     """Measure the suspects batch by batch. The suspects after a refusal are skipped."""
     for batch_start in range(0, len(suspects), MOST_QUEUES_PER_CALL):
@@ -697,27 +695,33 @@ def _measure_while_allowed(
         for suspect in suspect_batch:
             metric_count += reader.count_series_to_read(suspect.queue_arn, suspect.window)
         if not may_measure(metric_count):
-            yield _skip_suspects(suspects[batch_start:])
+            yield _skip_suspects(suspects[batch_start:], reader, may_read_facts)
             return
         batch_result = _measure_batch(suspect_batch, reader, may_measure)
         yield replace(batch_result, metrics=metric_count + batch_result.metrics)
 
 
-def _skip_suspects(suspects: Iterable[_Suspect]) -> ScanResult:
-    """Return a result that names the suspects that are left out, with the reason."""
+def _skip_suspects(
+    suspects: Iterable[_Suspect], reader: ScanReader, may_read_facts: Callable[[], bool]
+) -> ScanResult:
+    """Return a result that names the suspects that are left out, with the reason.
+
+    It has the findings that facts alone prove, as far as there is time to read them (rule 11).
+    """
     skip_reason_by_arn = dict[str, str]()
     partly_checked_arns = list[str]()
     findings = list[Finding]()
+    error_by_arn = dict[str, Exception]()
     for suspect in suspects:
-        findings += suspect.fact_findings
         if suspect.is_measured_last:
             partly_checked_arns.append(suspect.queue_arn)
-        else:
-            skip_reason_by_arn[suspect.queue_arn] = MEASURING_SKIPPED.format(
-                reason=suspect.reason.text
-            )
+            continue
+        skip_reason_by_arn[suspect.queue_arn] = MEASURING_SKIPPED.format(reason=suspect.reason.text)
+        if may_read_facts():
+            findings += _detect_facts(suspect, reader, error_by_arn)
     return ScanResult(
         findings=tuple(findings),
+        error_by_target=error_by_arn,
         skip_reason_by_arn=skip_reason_by_arn,
         partly_checked_arns=tuple(partly_checked_arns),
     )
@@ -743,7 +747,7 @@ def _measure_batch(
     findings: list[Finding] = []
     for suspect in suspect_batch:
         if measurement_by_arn.get(suspect.queue_arn) is None:
-            findings += suspect.fact_findings
+            findings += _detect_facts(suspect, reader, error_by_arn)
         if suspect.queue_arn not in measurement_by_arn:
             continue
         measurement = measurement_by_arn[suspect.queue_arn]
@@ -851,6 +855,22 @@ def _make_finding(symptom: Symptom, facts: Facts, fault: DetectedFault) -> Findi
     )
 
 
+def _detect_facts(
+    suspect: _Suspect, reader: ScanReader, error_by_arn: dict[str, Exception]
+) -> list[Finding]:
+    """Return the findings that facts prove on a suspect that was not measured (rule 11).
+
+    Add an error to `error_by_arn`, unless the queue has one there.
+    """
+    findings: list[Finding] = []
+    for symptom in suspect.symptoms:
+        try:
+            findings += _detect_fact(symptom, suspect.facts, reader)
+        except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
+            error_by_arn.setdefault(suspect.queue_arn, error)
+    return findings
+
+
 def _detect_fact(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
     """Return the finding that facts prove without a metric, in a list; empty if there is none.
 
@@ -860,6 +880,7 @@ def _detect_fact(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Fin
     detection = _get_detection(symptom)
     if detection.detect_fact is None:
         return []
+    facts = reader.with_needed_facts(facts, detection.needs & NEEDS_OF_FACTS)
     if detection.detect_fact(replace(facts, dlq_sources=()), reader.now) is None:
         return []
     facts = reader.with_needed_facts(facts, detection.needs & {Need.DLQ_SOURCES})

@@ -126,6 +126,30 @@ def test_reserved_concurrency_is_read_only_for_functions_whose_mapping_sets_a_ma
     assert facts.lambda_consumers == (without_maximum, expected)
 
 
+@pytest.mark.parametrize(
+    ("metrics", "is_read"),
+    [
+        ({"invocations": 5, "throttled_share": 0.0}, False),
+        ({"invocations": 5, "throttled_share": 0.01}, True),
+        ({"invocations": 0, "throttled_share": 1.0}, True),
+        ({"invocations": 0}, True),
+    ],
+)
+def test_function_is_asked_if_it_is_switched_off_unless_it_ran_without_being_throttled(
+    metrics: dict[str, Any], *, is_read: bool
+) -> None:
+    consumer = LambdaConsumer(FUNCTION, 30, 5, **metrics)
+    with Stubber(CLIENTS.functions) as functions:
+        if is_read:
+            answer = {RESERVED_CONCURRENCY: 0}
+            functions.add_response("get_function_concurrency", answer, {"FunctionName": "bill"})
+        facts = READER.with_switched_off_functions(
+            Facts(QUEUE, {}, {}, lambda_consumers=(consumer,))
+        )
+    (read_consumer,) = facts.lambda_consumers
+    assert read_consumer.is_switched_off == is_read
+
+
 def test_disabled_event_source_mapping_is_no_consumer_and_is_listed_as_stopped() -> None:
     facts = read_consumers(make_mapping(State="Disabled"), make_mapping(State="Disabling"))
     assert facts.lambda_consumers == ()

@@ -66,7 +66,11 @@ def test_each_need_reads_exactly_the_facts_that_its_declaration_lists(scanner: S
             if facts != keep_read_facts(facts, {Need.QUEUE}):
                 answered.add(need)
     made_by_people = {Need.APPROVED_SOURCES, Need.PIN}
-    read_from_lambda = {Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY}
+    read_from_lambda = {
+        Need.LAMBDA_CONSUMERS,
+        Need.RESERVED_CONCURRENCY,
+        Need.SWITCHED_OFF_FUNCTIONS,
+    }
     not_read_alone = {Need.QUEUE, Need.SOURCE_CASES, Need.REDRIVES}
     read_from_templates = {Need.PRODUCERS}
     tested_elsewhere = not_read_alone | made_by_people | read_from_lambda | read_from_templates

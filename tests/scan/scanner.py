@@ -161,7 +161,9 @@ def make_faulty_dlq(scanner: Scanner) -> str:
     return dlq_arn
 
 
-def attach_lambda_consumer(scanner: Scanner, queue_arn: str, **over: Any) -> None:
+def attach_lambda_consumer(
+    scanner: Scanner, queue_arn: str, *, reserved_concurrency: int | None = None, **over: Any
+) -> None:
     """Answer as if a Lambda function consumed the queue. `over` changes its event source mapping.
 
     With a real mapping, moto would run the function.
@@ -171,7 +173,9 @@ def attach_lambda_consumer(scanner: Scanner, queue_arn: str, **over: Any) -> Non
     answers: dict[str, dict[str, Any]] = {
         "ListEventSourceMappings": {"EventSourceMappings": [mapping]},
         "GetFunctionConfiguration": {"Timeout": 30},
-        "GetFunctionConcurrency": {},
+        "GetFunctionConcurrency": {}
+        if reserved_concurrency is None
+        else {"ReservedConcurrentExecutions": reserved_concurrency},
     }
 
     def answer(model: Any, **_: Any) -> tuple[_Answer, dict[str, Any]] | None:

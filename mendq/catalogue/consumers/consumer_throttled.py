@@ -3,23 +3,26 @@
 The fault: the function's reserved concurrency, or the account's, is used up, so Lambda throttles
 invocations. The messages of a throttled invocation return to the queue after the visibility
 timeout, and each try counts as a receive. With a DLQ, a message that no code has seen can be moved
-there.
+there. With a reserved concurrency of 0 the function may not run at all.
 
-How it shows: at least a tenth of the last hour's invocations were throttled, and messages wait.
+How it shows: at least a tenth of the last hour's invocations were throttled, and messages wait or
+were received and not deleted. Such messages are in flight or in the DLQ, and not visible. A
+reserved concurrency of 0 is a fact and needs no metric: one message of the queue is enough.
 
 What Mendq does: it notifies people, with the share and a command that shows the concurrency. It
 changes nothing: concurrency is shared by all functions of the account, and people decide who gets
-it.
+it. A person may have set it to 0 on purpose.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from shlex import quote
 from typing import Any
 
-from mendq.catalogue.examples import LAMBDA_FUNCTION, standard_queue
+from mendq.catalogue.examples import LAMBDA_FUNCTION, as_dlq, queue_with_dlq, standard_queue
 from mendq.catalogue.symptom import (
     Advice,
     DetectedFault,
@@ -34,8 +37,9 @@ from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
 from mendq.model.severity_class import SeverityClass
+from mendq.model.traffic import MARGIN_MESSAGES
 from mendq.notifications.commands import make_aws_command
-from mendq.notifications.text import format_count
+from mendq.notifications.text import format_count, format_duration
 
 # From this share of throttled invocations on, the queue is reported. Less is normal in a short
 # peak, because Lambda tries again automatically.
@@ -43,29 +47,89 @@ LEAST_THROTTLED_SHARE = 0.1
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Report the function with the largest share of throttled invocations, if messages wait.
+    """Report a function that may not run, or else the one with the most throttled invocations.
 
-    None if that share is below LEAST_THROTTLED_SHARE (a tenth), or if no message waits.
+    None if that share is below LEAST_THROTTLED_SHARE (a tenth), or if the queue has no messages
+    that the function cannot handle.
     """
+    return _find_switched_off_fault(facts) or _find_throttled_fault(facts)
+
+
+def detect_fact(facts: Facts, _now: datetime) -> DetectedFault | None:
+    """Find a queue that was not measured, and that is read by a function that may not run."""
+    return _find_switched_off_fault(facts)
+
+
+def _find_switched_off_fault(facts: Facts) -> DetectedFault | None:
+    """Report a function with a reserved concurrency of 0 if the queue has messages for it.
+
+    A DLQ is not reported: its function is often switched off until somebody wants the messages.
+    """
+    function = _find_most_throttled_function(facts)
+    if function is None or not function.is_switched_off or facts.receives_only_dlq_messages:
+        return None
+    held_count = facts.visible + facts.in_flight
+    unfinished_count = _count_unfinished_messages(facts)
+    if held_count:
+        messages_text = f"Waiting or in flight: {format_count(held_count, 'message')}"
+    elif unfinished_count > MARGIN_MESSAGES:
+        messages_text = f"Received and never deleted: {format_count(unfinished_count, 'message')}"
+    else:
+        return None
+    return DetectedFault(
+        f"{function.name} may not run at all: its reserved concurrency is 0. {messages_text}"
+    )
+
+
+def _find_throttled_fault(facts: Facts) -> DetectedFault | None:
     measurement = facts.measurement
     throttled_function = _find_most_throttled_function(facts)
-    if measurement is None or not measurement.now.visible or throttled_function is None:
+    if measurement is None or throttled_function is None:
         return None
     throttled_share = throttled_function.throttled_share or 0
     if throttled_share < LEAST_THROTTLED_SHARE:
         return None
+    unfinished_count = _count_unfinished_messages(facts)
+    if measurement.now.visible:
+        messages_text = (
+            f"{format_count(measurement.now.visible, 'message')} waiting, the oldest for "
+            f"{measurement.now.oldest_age_seconds:,} s"
+        )
+    elif unfinished_count > measurement.counter_tolerance:
+        messages_text = (
+            f"{format_count(unfinished_count, 'message')} were received and never deleted in "
+            f"{format_duration(measurement.duration)}"
+        )
+    else:
+        return None
     return DetectedFault(
         f"{100 * throttled_share:.0f} % of the invocations of {throttled_function.name} were "
-        "throttled, and "
-        f"{format_count(measurement.now.visible, 'message')} waiting, the oldest for "
-        f"{measurement.now.oldest_age_seconds:,} s"
+        f"throttled, and {messages_text}"
     )
 
 
+def _count_unfinished_messages(facts: Facts) -> int:
+    """Return how many messages arrived in the measured time, were received and not deleted.
+
+    Messages of the last hour do not count if they are still in the queue.
+    """
+    measurement = facts.measurement
+    if measurement is None or not measurement.received:
+        return 0
+    return measurement.unfinished_messages
+
+
 def _find_most_throttled_function(facts: Facts) -> LambdaConsumer | None:
-    """Return the function with the largest throttled share; None if no function reads the queue."""
+    """Return a function that may not run, or else the one with the largest throttled share.
+
+    None if no function reads the queue.
+    """
     consumers = facts.lambda_consumers
-    return max(consumers, key=lambda consumer: consumer.throttled_share or 0, default=None)
+    return max(
+        consumers,
+        key=lambda consumer: (consumer.is_switched_off, consumer.throttled_share or 0),
+        default=None,
+    )
 
 
 def is_possible(facts: Facts) -> bool:
@@ -75,18 +139,26 @@ def is_possible(facts: Facts) -> bool:
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: they decide how concurrency is shared."""
+    function = _find_most_throttled_function(facts)
+    is_switched_off = function is not None and function.is_switched_off
     max_receive_count = facts.max_receive_count
     consequence_text = (
         f"each throttled try counts as a receive, and after {max_receive_count} of them a message "
         "that no "
         "code has seen goes to the DLQ"
         if max_receive_count
-        else "messages wait until Lambda has room"
+        else f"messages wait until {'it may run' if is_switched_off else 'Lambda has room'}"
     )
-    reason = (
-        f"{facts.found}. Its reserved concurrency or the account's is too small for what comes, "
-        f"or the mapping lets in more than that: {consequence_text}"
+    cause_text = (
+        "Its reserved concurrency or the account's is too small for what comes, or the mapping "
+        "lets in more than that"
     )
+    if is_switched_off:
+        cause_text = (
+            "Its event source mapping receives the messages all the same and gives them back. If "
+            "it was switched off on purpose, disable the mapping too"
+        )
+    reason = f"{facts.found}. {cause_text}: {consequence_text}"
     return Escalate("consumer_throttled", reason, _make_concurrency_command(facts))
 
 
@@ -101,6 +173,12 @@ def _make_concurrency_command(facts: Facts) -> str:
         return ""
     function_option = f"--function-name {quote(throttled_function.name)}"
     return make_aws_command("lambda get-function-concurrency", facts.queue_arn, function_option)
+
+
+def _make_queue_of_switched_off_function(**overrides: Any) -> Facts:
+    """Return a queue that was not measured, whose function has a reserved concurrency of 0."""
+    function = replace(LAMBDA_FUNCTION, reserved_concurrency=0)
+    return queue_with_dlq(lambda_consumers=(function,), **overrides)
 
 
 def _make_example_queue(throttled_share: float | None, **overrides: Any) -> Facts:
@@ -126,12 +204,54 @@ CONSUMER_THROTTLED = NotifiedSymptom(
         "takes it, reserve what others need, or ask AWS for more.",
         partial(make_aws_command, "lambda get-account-settings"),
     ),
-    detection=Detection(detect, frozenset({Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS}), is_possible),
+    detection=Detection(
+        detect,
+        frozenset(
+            {
+                Need.LAMBDA_CONSUMERS,
+                Need.SWITCHED_OFF_FUNCTIONS,
+                Need.MEASUREMENTS,
+                Need.DLQ_SOURCES,
+            }
+        ),
+        is_possible,
+        detect_fact=detect_fact,
+    ),
     examples=lambda: (
         QueueExample(
             "a tenth is throttled", _make_example_queue(LEAST_THROTTLED_SHARE), "consumer_throttled"
         ),
         QueueExample("every invocation is", _make_example_queue(1.0), "consumer_throttled"),
+        QueueExample(
+            "it may not run, and one message is in flight",
+            _make_queue_of_switched_off_function(ApproximateNumberOfMessagesNotVisible=1),
+            "consumer_throttled",
+        ),
+        QueueExample(
+            "it may not run, and all messages are in the DLQ",
+            _make_queue_of_switched_off_function(sent=4, received=12),
+            "consumer_throttled",
+        ),
+        QueueExample(
+            "throttled messages are in the DLQ and none is visible",
+            _make_example_queue(0.5, visible_now=0, sent=400, received=600, deleted=379),
+            "consumer_throttled",
+        ),
+        QueueNearMiss(
+            "it may not run, and has nothing to do", _make_queue_of_switched_off_function()
+        ),
+        QueueNearMiss(
+            "it may not run, and all messages were deleted before",
+            _make_queue_of_switched_off_function(sent=400, received=400, deleted=397),
+        ),
+        QueueNearMiss(
+            "it may not run, and reads a DLQ",
+            as_dlq(_make_queue_of_switched_off_function(ApproximateNumberOfMessages=9)),
+        ),
+        QueueNearMiss(
+            "throttled, and all but a few messages were finished",
+            _make_example_queue(0.5, visible_now=0, sent=400, received=600, deleted=380),
+        ),
         QueueNearMiss("a burst now and then", _make_example_queue(0.099)),
         QueueNearMiss("throttled, and nothing waits", _make_example_queue(0.5, visible_now=0)),
         QueueNearMiss("Lambda counted no invocation", _make_example_queue(None)),
