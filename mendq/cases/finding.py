@@ -98,9 +98,9 @@ class Finding:
             those that nothing confirms. The finding waits for the symptoms of its sources only if
             each of these queues shows one. Otherwise anyone could create a queue that names the
             DLQ and fails, and so silence the finding about the messages of another source.
-        should_page: False if the symptom is recorded without a page and does not explain all
-            messages in the DLQ. A finding with `possible_source_arns` does not wait for it, because
-            then nobody would be paged about the other messages.
+        should_page: False if the symptom is recorded without a page. A finding with
+            `possible_source_arns` does not wait for it, because then nobody would be paged about
+            the messages in the DLQ.
         is_hygiene: True if the queue may be meant to be like that.
         severity_class: The severity class; None for the class that the symptom usually has.
     """
@@ -326,34 +326,74 @@ def find_waiting_findings(
 ) -> dict[Finding, str]:
     """Return the findings that must wait, each with the symptom that is handled before it.
 
+    A finding with `possible_source_arns` is about messages that were moved to a DLQ. It waits only
+    if people are paged about the cause instead: each of these queues must show a symptom that has a
+    page and does not itself wait for another one.
+
     Args:
         findings: All findings of a scan.
         explaining_symptoms_by_symptom: For each symptom, the symptoms that are handled before it if
-            the same queue or one of its sources shows them. If the finding has
-            `possible_source_arns`, each of these must show one of the symptoms, with a page.
+            the same queue or one of its sources shows them.
     """
-    symptoms_by_queue_arn: dict[str, set[str]] = defaultdict(set)
-    paged_symptoms_by_queue_arn: dict[str, set[str]] = defaultdict(set)
+    explaining_symptom_by_finding = _find_waiting_faults(findings, explaining_symptoms_by_symptom)
+    paged_symptoms_by_queue_arn = _group_symptoms_by_queue(
+        finding
+        for finding in findings
+        if finding.should_page and finding not in explaining_symptom_by_finding
+    )
     for finding in findings:
-        symptoms_by_queue_arn[finding.queue_arn].add(finding.symptom)
-        if finding.should_page:
-            paged_symptoms_by_queue_arn[finding.queue_arn].add(finding.symptom)
+        if finding.possible_source_arns:
+            symptoms_to_wait_for = explaining_symptoms_by_symptom.get(finding.symptom, frozenset())
+            paged_symptoms = _list_paged_causes(
+                finding, symptoms_to_wait_for, paged_symptoms_by_queue_arn
+            )
+            if paged_symptoms:
+                explaining_symptom_by_finding[finding] = min(paged_symptoms)
+    return explaining_symptom_by_finding
+
+
+def _find_waiting_faults(
+    findings: Sequence[Finding], explaining_symptoms_by_symptom: Mapping[str, frozenset[str]]
+) -> dict[Finding, str]:
+    """Return the waiting findings, without those that have `possible_source_arns`."""
+    symptoms_by_queue_arn = _group_symptoms_by_queue(findings)
     explaining_symptom_by_finding: dict[Finding, str] = {}
     for finding in findings:
+        if finding.possible_source_arns:
+            continue
         symptoms_to_wait_for = explaining_symptoms_by_symptom.get(finding.symptom, frozenset())
-        explaining_symptoms = symptoms_by_queue_arn[finding.queue_arn] & symptoms_to_wait_for
-        symptoms_of_sources_by_arn = (
-            paged_symptoms_by_queue_arn if finding.possible_source_arns else symptoms_by_queue_arn
+        shown_symptoms = symptoms_by_queue_arn[finding.queue_arn].union(
+            *(symptoms_by_queue_arn[source_arn] for source_arn in finding.source_arns)
         )
-        symptoms_of_sources = [
-            symptoms_of_sources_by_arn.get(queue_arn, set()) & symptoms_to_wait_for
-            for queue_arn in finding.possible_source_arns or finding.source_arns
-        ]
-        if all(symptoms_of_sources) or not finding.possible_source_arns:
-            explaining_symptoms = explaining_symptoms.union(*symptoms_of_sources)
-        if explaining_symptoms:
+        if explaining_symptoms := shown_symptoms & symptoms_to_wait_for:
             explaining_symptom_by_finding[finding] = min(explaining_symptoms)
     return explaining_symptom_by_finding
+
+
+def _list_paged_causes(
+    finding: Finding,
+    symptoms_to_wait_for: frozenset[str],
+    paged_symptoms_by_queue_arn: Mapping[str, set[str]],
+) -> set[str]:
+    """Return the symptoms with a page that explain the messages in a DLQ.
+
+    They are symptoms of the DLQ itself. Those of its sources count only if each queue that can have
+    sent messages shows one.
+    """
+    own_symptoms = paged_symptoms_by_queue_arn.get(finding.queue_arn, set()) & symptoms_to_wait_for
+    symptoms_of_sources = [
+        paged_symptoms_by_queue_arn.get(queue_arn, set()) & symptoms_to_wait_for
+        for queue_arn in finding.possible_source_arns
+    ]
+    return own_symptoms.union(*symptoms_of_sources) if all(symptoms_of_sources) else own_symptoms
+
+
+def _group_symptoms_by_queue(findings: Iterable[Finding]) -> defaultdict[str, set[str]]:
+    """Return the symptoms of the findings by the queue's ARN; an empty set for other queues."""
+    symptoms_by_queue_arn = defaultdict[str, set[str]](set)
+    for finding in findings:
+        symptoms_by_queue_arn[finding.queue_arn].add(finding.symptom)
+    return symptoms_by_queue_arn
 
 
 def limit_mass_findings(

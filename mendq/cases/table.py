@@ -431,13 +431,16 @@ class OpenCases(Table, frozen=True):
     def list_open_symptoms(self, queue_arns: Iterable[str]) -> frozenset[str]:
         """Return the symptoms that have an open case on any of these queues.
 
-        An ended case counts as open until people were notified of its end (rule 8).
+        A case that ended is left out, also if the index still lists it (rule 8): a case that only
+        records a fault ends at once, and must not explain what other symptoms would page about.
+        An item whose state cannot be read counts as open.
         """
         open_condition = f"attribute_exists(#{PARTITION_ATTRIBUTE})"
         symptoms: set[str] = set()
         for queue_arn in queue_arns:
             for item in self._query_cases(queue_arn, open_condition):
-                symptoms.add(item["symptom"]["S"])
+                if item.get("state", {}).get("S") not in FINAL_STATES:
+                    symptoms.add(item["symptom"]["S"])
         return frozenset(symptoms)
 
     def list_newest_cases(self, queue_arns: Iterable[str]) -> tuple[Case, ...]:

@@ -120,6 +120,29 @@ def test_finding_about_arrived_messages_does_not_wait_for_a_symptom_without_a_pa
     assert LATE_ON_SHARED_DLQ not in find_waiting_findings(findings, GIVES_WAY_TO)
 
 
+def test_finding_about_arrived_messages_does_not_wait_for_a_page_that_itself_waits() -> None:
+    """The lost symptom would page, and waits for a slow one that does not."""
+    dlq_finding = replace(LATE_ON_SHARED_DLQ, possible_source_arns=(SLOW_ON_A.queue_arn,))
+    findings = [dlq_finding, LOST_ON_A, replace(SLOW_ON_A, should_page=False)]
+    assert find_waiting_findings(findings, GIVES_WAY_TO) == {LOST_ON_A: "slow"}
+    paged_findings = [dlq_finding, LOST_ON_A, SLOW_ON_A]
+    assert find_waiting_findings(paged_findings, GIVES_WAY_TO) == {
+        LOST_ON_A: "slow",
+        dlq_finding: "slow",
+    }
+
+
+def test_finding_about_arrived_messages_does_not_wait_for_a_symptom_of_the_dlq_without_a_page() -> (
+    None
+):
+    own_finding = replace(_make_finding("a-dlq", "lost"), should_page=False)
+    findings = [LATE_ON_SHARED_DLQ, own_finding]
+    assert LATE_ON_SHARED_DLQ not in find_waiting_findings(findings, GIVES_WAY_TO)
+    own_page = replace(own_finding, should_page=True)
+    waiting = find_waiting_findings([LATE_ON_SHARED_DLQ, own_page], GIVES_WAY_TO)
+    assert waiting == {LATE_ON_SHARED_DLQ: "lost"}
+
+
 def test_finding_waits_for_no_symptom_that_it_does_not_give_way_to() -> None:
     assert find_waiting_findings([LOST_ON_A, LATE_ON_A], {}) == {}
 
