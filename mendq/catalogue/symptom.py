@@ -157,7 +157,7 @@ class DetectedFault:
             waits for the sources' symptoms only if each of these queues shows one. Empty if the
             symptom of one source is enough.
         should_page: False if the page about messages that arrive in the DLQ must not wait for this
-            fault: it is recorded without a page, and does not explain all of these messages.
+            fault, because it is recorded without a page.
         mapping_id: The event source mapping with the fault; empty if it is in no mapping.
         is_hygiene: True if the queue may be meant to be like that. People hear of it once, after
             all other findings.

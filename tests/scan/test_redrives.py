@@ -19,6 +19,7 @@ from mendq.model.steps import RedriveMessages
 from tests.scan.scanner import Scanner
 
 LOOP = SYMPTOM_BY_NAME["redrive_loop"]
+ARRIVING = SYMPTOM_BY_NAME["dlq_messages_arriving"]
 ROUNDS = (300, 200, 100)
 MESSAGES = 20
 
@@ -39,7 +40,9 @@ def read_dlq_metrics(scanner: Scanner) -> list[str]:
     return names
 
 
-def make_queue_whose_messages_come_back(scanner: Scanner, *, resent: bool) -> tuple[str, str]:
+def make_queue_whose_messages_come_back(
+    scanner: Scanner, *, resent: bool, is_dlq_scanned: bool = False
+) -> tuple[str, str]:
     """Make orders and orders-dlq, with three rounds of messages; return both ARNs.
 
     If `resent`, a job sends the messages back; otherwise SQS moves them.
@@ -48,8 +51,8 @@ def make_queue_whose_messages_come_back(scanner: Scanner, *, resent: bool) -> tu
     dlq_arn = account.queue("orders-dlq")
     policy = RedrivePolicy(dlq_arn, 3).text
     queue_arn = account.queue("orders", RedrivePolicy=policy, ReceiveMessageWaitTimeSeconds="20")
-    # Only the source is scanned.
-    account.tag(dlq_arn, mendq="off")
+    if not is_dlq_scanned:
+        account.tag(dlq_arn, mendq="off")
     for _ in range(MESSAGES):
         account.clients.sqs.send_message(QueueUrl=account.url(dlq_arn), MessageBody="poison")
     account.later(hours=7)
@@ -108,6 +111,26 @@ def test_scan_finds_nothing_without_move_tasks_and_resent_messages(
     done = scanner.run_due_scan((LOOP,))
     assert (done.findings, done.error_by_target) == ((), {})
     assert read_dlq_metrics == []
+
+
+def test_faked_rounds_do_not_silence_the_page_about_messages_that_arrive_in_the_dlq(
+    scanner: Scanner,
+) -> None:
+    """Somebody deletes messages from the DLQ and sends as many to its source."""
+    queue_arn, dlq_arn = make_queue_whose_messages_come_back(
+        scanner, resent=True, is_dlq_scanned=True
+    )
+    for minutes in range(360, 3, -1):
+        at = scanner.account.now - timedelta(minutes=minutes)
+        visible_count = MESSAGES - minutes * MESSAGES // 360
+        scanner.put_metrics(dlq_arn, at, visible=visible_count, sent=0, received=0, in_flight=0)
+    done = scanner.run_due_scan()
+    findings = {(finding.queue_arn, finding.symptom): finding for finding in done.findings}
+    assert findings[queue_arn, LOOP.name].should_page is False
+    assert (dlq_arn, ARRIVING.name) in scanner.list_announced_faults()
+    scanner.heal()
+    (page,) = scanner.account.pages("urgent")
+    assert "orders shows redrive_loop" in str(page)
 
 
 def test_move_tasks_to_another_queue_are_no_loop(scanner: Scanner) -> None:

@@ -12,9 +12,14 @@ many were sent to the source. `redrive_rounds.py` has the rules and the limits. 
 are left out.
 
 What Mendq does: it names the source, the number of rounds and what sends the messages back. It
-pages if consumers finish nothing else either; otherwise it records a case without a page. It
+pages if consumers fail at other messages too; otherwise it records a case without a page. It
 changes nothing: it neither cancels a task nor stops a job, because people must decide that.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
+
+What it must not hide: whoever may delete from the DLQ and send to the source can fake rounds. And
+messages that go round may be messages that people were never told about. So `dlq_messages_arriving`
+waits for this symptom only if it pages, and it pages whenever more of the other messages are
+unfinished than inexact counters explain: `consumer_failing` and `function_errors` wait for it.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from typing import Any
 from mendq.catalogue.consumers.failing_runs import find_failed_runs
 from mendq.catalogue.dlq.redrive_rounds import (
     RedriveLoop,
+    are_other_messages_unfinished,
     find_redrive_loop,
     is_nothing_else_finished,
 )
@@ -72,14 +78,15 @@ def detect(facts: Facts) -> DetectedFault | None:
         f"{format_count(loop.rounds[-1].messages, 'message')} the last time. "
         f"{format_count(loop.new_messages, 'other message')} arrived, and consumers deleted "
         f"{facts.measurement.deleted:,}",
-        should_page=_must_page(facts, loop) or loop.explains_dlq,
+        should_page=_must_page(facts, loop),
     )
 
 
 def _must_page(facts: Facts, loop: RedriveLoop) -> bool:
-    """Return True if consumers finish nothing, or at most half of the other messages."""
-    return facts.measurement is not None and is_nothing_else_finished(
-        facts.measurement, loop.new_messages
+    """Return True if consumers finish nothing, or leave other messages unfinished."""
+    return facts.measurement is not None and (
+        is_nothing_else_finished(facts.measurement, loop.new_messages)
+        or are_other_messages_unfinished(facts.measurement, loop.new_messages)
     )
 
 
@@ -89,7 +96,11 @@ def _does_consumer_explain(facts: Facts, loop: RedriveLoop) -> bool:
     While move tasks run, only the symptoms of a Lambda function's failed runs are looked for.
     `function_times_out` comes before this symptom anyway.
     """
-    if not loop.new_messages or not _must_page(facts, loop):
+    if (
+        facts.measurement is None
+        or not loop.new_messages
+        or not is_nothing_else_finished(facts.measurement, loop.new_messages)
+    ):
         return False
     if not loop.is_by_move_tasks:
         return True
@@ -102,7 +113,7 @@ def is_possible(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Return the refusal that notifies people: a page if consumers finish nothing else."""
+    """Return the refusal that notifies people: a page if consumers fail at other messages too."""
     loop = find_redrive_loop(facts)
     sender_text = "a job or a function that receives from the DLQ"
     command = list_consumers_command(facts.dlq_arn or facts.queue_arn)
@@ -204,8 +215,8 @@ def _add_finding(facts: Facts) -> Facts:
 REDRIVE_LOOP = NotifiedSymptom(
     name="redrive_loop",
     sentence="DLQ messages are sent back to their source again and again, and fail each time.",
-    plan_in_words="Report the rounds and what sends the messages back; page if consumers finish "
-    "nothing else. No task is cancelled.",
+    plan_in_words="Report the rounds and what sends the messages back; page if other messages are "
+    "not finished either. No task is cancelled.",
     habit="keeps getting its DLQ messages back",
     aws_page=f"{SQS_GUIDE}/sqs-configure-dead-letter-queue-redrive.html",
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),

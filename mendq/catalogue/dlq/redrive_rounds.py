@@ -93,13 +93,11 @@ class RedriveLoop:
         rounds: The rounds after which the messages failed again, oldest first.
         is_by_move_tasks: True if message movement tasks send them back, False if a job does.
         new_messages: The number of other messages that arrived in the measured time.
-        explains_dlq: True if the DLQ holds no more than the messages that go round.
     """
 
     rounds: tuple[Round, ...]
     is_by_move_tasks: bool
     new_messages: int
-    explains_dlq: bool
 
     @property
     def returned_messages(self) -> int:
@@ -142,6 +140,16 @@ def is_nothing_else_finished(measurement: Measurement, new_messages: int) -> boo
     if measurement.deleted == 0:
         return True
     return new_messages > MARGIN_MESSAGES and 2 * measurement.deleted <= new_messages
+
+
+def are_other_messages_unfinished(measurement: Measurement, new_messages: int) -> bool:
+    """Return True if more of the new messages are unfinished than inexact counters explain.
+
+    Messages that may have come within the last hour do not count as unfinished.
+    """
+    messages_of_rounds = measurement.sent - new_messages
+    unfinished_new_messages = measurement.unfinished_messages - messages_of_rounds
+    return unfinished_new_messages > measurement.counter_tolerance
 
 
 def _list_move_rounds(redrives: Redrives, measurement: Measurement) -> list[Round]:
@@ -249,13 +257,7 @@ def _make_loop(
         if count_messages(facts) < LEAST_KEPT_SHARE * messages_of_last_round:
             return None
         messages_in_loop = messages_of_last_round
-    loop = RedriveLoop(
-        rounds,
-        is_by_move_tasks,
-        new_messages,
-        explains_dlq=dlq_messages
-        <= max(dlq_round.messages for dlq_round in rounds) + MARGIN_MESSAGES,
-    )
+    loop = RedriveLoop(rounds, is_by_move_tasks, new_messages)
     expected_messages = ROUNDS_OF_LOOP * messages_in_loop
     is_same = loop.returned_messages >= LEAST_SHARE_OF_EXPECTED_MESSAGES * expected_messages
     return loop if is_same else None
