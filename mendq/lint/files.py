@@ -21,6 +21,8 @@ from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
 
 STDIN_ARGUMENT = "-"
+# The file name that results show for it.
+STDIN_NAME = "(standard input)"
 _MANIFEST_NAME = "manifest.json"
 # Types of artifacts in a manifest.
 _STACK_ARTIFACT_TYPE = "aws:cloudformation:stack"
@@ -56,7 +58,7 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
     path = Path(template_argument)
     if template_argument == STDIN_ARGUMENT:
         template_bytes = sys.stdin.buffer.read(_MAXIMUM_BYTES_TO_READ)
-        yield TemplateSource("(standard input)", template_bytes, DeployTarget())
+        yield TemplateSource(STDIN_NAME, template_bytes, DeployTarget())
     elif path.is_dir():
         yield from _list_stack_templates(path)
     elif path.suffix == ".tf":

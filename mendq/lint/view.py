@@ -9,6 +9,7 @@ from typing import Any
 
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity
+from mendq.lint.run import LintRun
 from mendq.notifications.text import to_markdown_text, to_plain_text
 
 DOCUMENT_SCHEMA_VERSION = 1
@@ -22,13 +23,16 @@ _GITHUB_COMMAND_BY_SEVERITY = {
 _SARIF_SCHEMAS_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
 
 
-def make_document(lint_results: Sequence[LintResult]) -> dict[str, Any]:
+def make_document(run: LintRun) -> dict[str, Any]:
     """Return the JSON document that `mendq lint --json` prints."""
+    lint_results = run.results
     return {
         "schema": DOCUMENT_SCHEMA_VERSION,
         "findings": sum(len(lint_result.findings) for lint_result in lint_results),
         "ignored": sum(len(lint_result.ignored) for lint_result in lint_results),
         "not_judged": sum(len(lint_result.not_judged) for lint_result in lint_results),
+        "in_baseline": run.known_count,
+        "stale": [asdict(entry) for entry in run.stale_entries],
         "templates": [_make_template_document(lint_result) for lint_result in lint_results],
     }
 
@@ -102,12 +106,12 @@ def _make_sarif_line(message_line: str) -> str:
     return _get_indentation(message_line) + safe_line
 
 
-def list_github_commands(lint_results: Sequence[LintResult]) -> Iterator[str]:
+def list_github_commands(run: LintRun) -> Iterator[str]:
     """Yield workflow commands of GitHub Actions, which show each finding next to its line.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
     """
-    for file, finding in _list_findings(lint_results):
+    for file, finding in _list_findings(run.results):
         escaped_title = _escape_property(finding.symptom)
         line_property = f",line={finding.line}" if finding.line else ""
         command_properties = f"file={_escape_property(file)}{line_property},title={escaped_title}"
@@ -116,6 +120,10 @@ def list_github_commands(lint_results: Sequence[LintResult]) -> Iterator[str]:
         escaped_message = "%0A".join(map(_escape_message, message_lines))
         command_name = _GITHUB_COMMAND_BY_SEVERITY[finding.severity]
         yield f"::{command_name} {command_properties}::{escaped_message}"
+    for entry in run.stale_entries:
+        escaped_title = _escape_property(f"stale: {entry.symptom}")
+        escaped_message = _escape_message(f"{entry.where}: {entry.because}")
+        yield f"::notice title={escaped_title}::{escaped_message}"
 
 
 def _list_findings(lint_results: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:

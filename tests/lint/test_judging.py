@@ -27,6 +27,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 from mendq.lint.decode import read_template
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, lint
 from mendq.lint.queues import EVENT_SOURCE_MAPPING_TYPE
+from mendq.lint.run import LintRun
 from mendq.lint.template import MAXIMUM_NESTED_LEVELS, NotATemplate
 from mendq.lint.values import DeployTarget
 from mendq.lint.view import list_github_commands, make_document
@@ -98,7 +99,7 @@ def test_lint_of_each_example_template_gives_exactly_the_listed_findings_and_und
         (finding,) = result.findings
         assert "\n".join(finding.remedy) == case["remedy"].strip()
         assert finding.path.startswith(case.get("path", ""))
-    shown = json.dumps(make_document([result]))
+    shown = json.dumps(make_document(LintRun([result])))
     assert "000000000000" not in shown
     assert "any-region" not in shown
     assert all(finding.line for finding in result.findings)
@@ -108,7 +109,7 @@ def test_lint_of_each_example_template_gives_exactly_the_listed_findings_and_und
 def test_lint_finding_disappears_after_its_remedy_is_put_into_the_template(title: str) -> None:
     text = _write_template(title)
     result = _lint_text(text, DeployTarget(*CASES[title].get("environment", ())))
-    annotations = "".join(list_github_commands([result]))
+    annotations = "".join(list_github_commands(LintRun([result])))
     for finding in result.findings:
         assert "%0A".join(finding.remedy) in annotations, "the annotation keeps the indentation"
         if finding.symptom in SYMPTOMS_WITH_TEXT_REMEDY:

@@ -26,6 +26,7 @@ from mendq.lint import view
 from mendq.lint.judging import LintFinding, LintResult
 from mendq.lint.patch import make_diff
 from mendq.lint.rules import RULES
+from mendq.lint.run import LintRun
 from mendq.model.severity_class import SeverityClass
 from mendq.notifications import commands
 from mendq.notifications.links import (
@@ -228,7 +229,7 @@ def test_sarif_and_annotations_about_hostile_names_have_no_link(name: str) -> No
     assert find_links(message) == []
     assert "](" not in message
     assert message.endswith("\ndocs/runbooks/dlq_missing.md")
-    (annotation,) = view.list_github_commands(results)
+    (annotation,) = view.list_github_commands(LintRun(results))
     assert find_links(annotation) == []
     assert annotation.isprintable()
 

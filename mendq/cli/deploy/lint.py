@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from mendq.cli.commands import CommandKind, command
-from mendq.cli.deploy.lint_text import print_results
+from mendq.cli.deploy.lint_text import print_run
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.lint.judging import (
@@ -23,6 +23,7 @@ from mendq.lint.judging import (
     LintSeverity,
 )
 from mendq.lint.judging import lint as lint_template
+from mendq.lint.run import LintRun
 from mendq.model.json_text import to_json
 from mendq.model.severity_class import SeverityClass
 
@@ -35,6 +36,8 @@ _FAIL_ON_HELP = (
     f"The least finding that ends it with 1: {', '.join(LintSeverity)}, or the name of a class "
     f"({', '.join(SeverityClass)})."
 )
+_BASELINE_HELP = "Report only what is not in this file."
+_WRITE_BASELINE_HELP = "Write all findings to the baseline first; do it once."
 _CLASS_HELP = "Show and count only findings of this class; may be given again."
 
 
@@ -64,6 +67,12 @@ def lint(  # noqa: PLR0913, PLR0917 - each is one option of the command
     severity_classes: Annotated[
         list[SeverityClass] | None, typer.Option("--class", help=_CLASS_HELP)
     ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=_BASELINE_HELP, show_default=False)
+    ] = None,
+    must_write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help=_WRITE_BASELINE_HELP)
+    ] = False,
 ) -> Exit:
     """Find symptoms in a template or plan; offline. Exits with 1 if it finds one.
 
@@ -72,32 +81,72 @@ def lint(  # noqa: PLR0913, PLR0917 - each is one option of the command
     Examples:
       mendq lint template.yaml
       mendq lint plan.json             # of terraform show -json plan.bin
-      mendq lint cdk.out --fail-on error --format sarif > mendq.sarif
+      mendq lint cdk.out --baseline queues.json --format sarif > mendq.sarif
     """
     _refuse_unknown_symptoms(ignore or ())
     failing_classes = _list_failing_classes(fail_on)
+    if must_write_baseline and baseline is None:
+        raise CommandError("--write-baseline needs --baseline FILE", Exit.USAGE)
     with _explain_missing_package(templates):
         from mendq.lint import view  # noqa: PLC0415 - of the extra `lint`
 
         results: list[LintResult] = []
         for template in templates:
             results.extend(_lint_argument(template, ignore or ()))
+    run = LintRun(results)
+    if baseline is not None:
+        if must_write_baseline:
+            _write_baseline(baseline, results)
+        run = _compare_with_baseline(baseline, results)
     if severity_classes:
-        results = [_select_findings(result, severity_classes) for result in results]
-    call.out.print_json(view.make_document(results))
+        shown_results = [_select_findings(result, severity_classes) for result in run.results]
+        run = replace(run, results=shown_results)
+    call.out.print_json(view.make_document(run))
     if output_format is OutputFormat.TEXT or call.as_json:
-        print_results(call.out, results)
+        print_run(call.out, run)
     elif output_format is OutputFormat.GITHUB:
-        sys.stdout.writelines(f"{line}\n" for line in view.list_github_commands(results))
+        sys.stdout.writelines(f"{line}\n" for line in view.list_github_commands(run))
     else:
         document = (
-            view.make_sarif(results)
+            view.make_sarif(run.results)
             if output_format is OutputFormat.SARIF
-            else view.make_document(results)
+            else view.make_document(run)
         )
         sys.stdout.write(f"{to_json(document, indent=2)}\n")
-    found_classes = {finding.severity_class for result in results for finding in result.findings}
+    found_classes = {
+        finding.severity_class for result in run.results for finding in result.findings
+    }
     return Exit.FAILED if found_classes & failing_classes else Exit.DONE
+
+
+def _write_baseline(path: Path, results: Sequence[LintResult]) -> None:
+    """Write all findings to the baseline. Raises CommandError if the file cannot be written."""
+    from mendq.lint.baseline import write_baseline  # noqa: PLC0415 - few runs need it
+
+    try:
+        write_baseline(path, results)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}", Exit.USAGE) from error
+
+
+def _compare_with_baseline(path: Path, results: Sequence[LintResult]) -> LintRun:
+    """Return the run without the findings of the baseline.
+
+    Raises CommandError if the file is missing: a wrong path must not look like a clean run.
+    """
+    from mendq.lint import baseline  # noqa: PLC0415 - few runs need it
+
+    try:
+        entries = baseline.read_baseline(path)
+    except FileNotFoundError as error:
+        message = f"there is no {path}: write it once with --write-baseline, and commit it"
+        raise CommandError(message, Exit.USAGE) from error
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}", Exit.USAGE) from error
+    except baseline.BaselineUnreadable as error:
+        message = f"{path} is no baseline: {error}. Write it anew with --write-baseline"
+        raise CommandError(message, Exit.USAGE) from error
+    return baseline.compare_with_baseline(path, entries, results)
 
 
 def _list_failing_classes(fail_on: str) -> frozenset[SeverityClass]:

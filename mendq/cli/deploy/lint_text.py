@@ -9,6 +9,7 @@ from rich.text import Text
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.output import Output
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, UncheckedPlace
+from mendq.lint.run import LintRun
 from mendq.notifications.text import format_count, to_terminal_text
 
 _STYLE_BY_SEVERITY = {
@@ -18,11 +19,16 @@ _STYLE_BY_SEVERITY = {
 }
 
 
-def print_results(out: Output, results: Sequence[LintResult]) -> None:
+def print_run(out: Output, run: LintRun) -> None:
     """Print each template's findings, what was ignored and what was not judged, and the counts."""
-    for result in results:
+    for result in run.results:
         _print_result(out, result)
-    out.say(_summarize_results(results), "bold")
+    if run.stale_entries:
+        out.say_heading("stale")
+    for entry in run.stale_entries:
+        out.say_indented(f"{entry.symptom}: {to_terminal_text(entry.where, 300)}")
+        out.say_indented(to_terminal_text(entry.because, 1_000), "dim", indent=4)
+    out.say(_summarize_results(run), "bold")
 
 
 def _print_result(out: Output, result: LintResult) -> None:
@@ -87,7 +93,8 @@ def _describe_place(finding: LintFinding | UncheckedPlace) -> str:
     return f"line {finding.line}: {finding.path}" if finding.line else finding.path
 
 
-def _summarize_results(results: Sequence[LintResult]) -> str:
+def _summarize_results(run: LintRun) -> str:
+    results = run.results
     finding_severities = [finding.severity for result in results for finding in result.findings]
     count_texts = [
         format_count(finding_severities.count(severity), severity.value)
@@ -95,9 +102,10 @@ def _summarize_results(results: Sequence[LintResult]) -> str:
     ]
     severity_counts_text = f" ({', '.join(count_texts)})" if finding_severities else ""
     ignored_count = sum(len(result.ignored) for result in results)
+    known_text = f"{run.known_count:,} in the baseline, " if run.known_count else ""
     unchecked_count = sum(len(result.not_judged) for result in results)
     return (
         f"{format_count(len(finding_severities), 'finding')}{severity_counts_text}, "
-        f"{ignored_count} ignored, "
+        f"{ignored_count} ignored, {known_text}"
         f"{format_count(unchecked_count, 'place')} not judged"
     )
