@@ -16,6 +16,7 @@ from mendq.model.facts import (
     is_aws_managed_key,
     is_key_of_another_account,
 )
+from mendq.model.message_calls import RECEIVE_MESSAGE_ACTION
 from mendq.model.mode import Mode
 from mendq.model.policy import Statement, may_apply_to, parse_statements
 from mendq.model.queue import (
@@ -27,8 +28,6 @@ from mendq.model.queue import (
     parse_redrive_allow_policy,
 )
 from mendq.model.steps import SetMaximumMessageSize
-
-_RECEIVE_ACTIONS = ("sqs:ReceiveMessage",)
 
 
 def select_confirmed_sources(
@@ -184,7 +183,7 @@ def find_outsider_access_to_messages(queue: QueueFacts) -> str | None:
         return "its policy cannot be read, so it may let everybody in"
     account = parse_queue_arn(queue.queue_arn).account
     for statement in statements:
-        if statement.allows and may_apply_to(statement, _RECEIVE_ACTIONS, queue.queue_arn):
+        if statement.allows and may_apply_to(statement, (RECEIVE_MESSAGE_ACTION,), queue.queue_arn):
             fault = next(_list_faults_of_statement(account, statement), None)
             if fault is not None:
                 return fault

@@ -96,6 +96,7 @@ def test_template_hook_fails_a_faulty_queue_with_the_finding_and_the_lines_to_ch
     assert answer["errorCode"] == "NonCompliant"
     assert answer["clientRequestToken"] == GIVEN["request"]["clientRequestToken"]
     assert answer["message"].startswith("Mendq: 2 findings in Orders; not decided: ")
+    assert "dlq_missing, " in answer["message"].partition("\n")[0]
     for line in (
         "error visibility_timeout_too_short",
         "  VisibilityTimeout: 90",
