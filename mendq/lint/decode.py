@@ -10,17 +10,21 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import cache, partial
 from math import inf
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
 
+from mendq.lint.folder import TemplateFolder, UnreadableFile
 from mendq.lint.serverless import expand_serverless_file, is_serverless_file
 from mendq.lint.template import (
     BYTES_PER_WORK_STEP,
     MAXIMUM_NESTED_LEVELS,
     MOST_TEMPLATE_BYTES,
     SAM_TRANSFORM,
+    UNNAMED_FILE,
     NotATemplate,
     Template,
     WorkBudget,
@@ -36,6 +40,7 @@ STEPS_PER_NODE = 16
 _JSON_ESCAPE_REGEX = re.compile(
     r"\\(?:(/)|u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE
 )
+_DATA_FILE_SUFFIXES = (".yml", ".yaml", ".json")
 _YAML_TAG_PREFIX = "tag:yaml.org,2002:"
 _ALLOWED_TAG_REGEX = re.compile(
     rf"{_YAML_TAG_PREFIX}(str|int|bool|float|null|seq|map)|![A-Z][A-Za-z0-9:]{{0,63}}"
@@ -60,12 +65,15 @@ class YamlTemplate(Template):
         return tuple(yaml.safe_dump(declaration, sort_keys=False, width=inf).splitlines())
 
 
-def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
-    """Decode a CloudFormation template or a Terraform plan.
+def read_template(
+    content: bytes, budget: WorkBudget | None = None, folder: TemplateFolder | None = None
+) -> Template:
+    """Decode a CloudFormation template, a serverless.yml or a Terraform plan.
 
     Args:
         content: The bytes of the file.
         budget: The steps that decoding may take. By default a new budget.
+        folder: Where the files are that the template names. By default none of them is read.
 
     Raises:
         NotATemplate: The bytes are neither, or are larger or nested deeper than a limit allows, or
@@ -94,8 +102,26 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
             f"{line_number_prefix}no YAML: {_shorten_to_line(parsing_problem)}"
         ) from error
     if is_serverless_file(root):
-        return YamlTemplate(root, budget, expansion=expand_serverless_file(root, budget))
+        read_file = cache(partial(_read_file_beside, folder or TemplateFolder(), budget))
+        return YamlTemplate(root, budget, expansion=expand_serverless_file(root, budget, read_file))
     return _expand_sam_template(YamlTemplate(root, budget))
+
+
+def _read_file_beside(folder: TemplateFolder, budget: WorkBudget, name: str) -> Any:
+    """Decode a YAML or JSON file that a template names.
+
+    Raises:
+        UnreadableFile: It cannot be read, or is neither YAML nor JSON.
+        NotATemplate: Decoding takes more steps than the budget has left.
+    """
+    if Path(name).suffix not in _DATA_FILE_SUFFIXES:
+        raise UnreadableFile("only YAML and JSON files are read")
+    content = folder.read(name)
+    budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
+    try:
+        return _decode_text(content.decode("utf-8-sig"), budget, str(PurePosixPath(name)))
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise UnreadableFile(f"no YAML: {_shorten_to_line(str(error))}") from error
 
 
 def _expand_sam_template(template: YamlTemplate) -> YamlTemplate:
@@ -130,14 +156,14 @@ def _decode_yaml_or_json(template_text: str, budget: WorkBudget) -> Any:
         return _decode_text(_JSON_ESCAPE_REGEX.sub(_to_yaml_escape, template_text), budget)
 
 
-def _decode_text(template_text: str, budget: WorkBudget) -> Any:
+def _decode_text(template_text: str, budget: WorkBudget, file_name: str = UNNAMED_FILE) -> Any:
     """Decode the text of a template.
 
     Raises YAMLError if the text is not YAML, and NotATemplate if it is empty, too large, nested too
     deep, or has something that a template must not have.
     """
     _check_limits(template_text, budget)
-    decoded_root = load_yaml(template_text)
+    decoded_root = load_yaml(template_text, file_name)
     if decoded_root is None:
         raise NotATemplate("it is empty")
     return decoded_root

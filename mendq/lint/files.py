@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mendq.lint.folder import TemplateFolder
 from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate, get_mapping
 from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
@@ -42,6 +43,8 @@ class TemplateSource:
     deploy_target: DeployTarget
     # Name of the stack. Empty if no manifest of a cdk.out folder names it.
     stack_name: str = ""
+    # Where the files are that the template names. None if they are not read.
+    folder: TemplateFolder | None = None
 
 
 def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
@@ -66,7 +69,9 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
             f"{template_argument} is HCL: give the plan, as `terraform show -json` says it"
         )
     else:
-        yield TemplateSource(template_argument, _read_content(path), DeployTarget())
+        content = _read_content(path)
+        folder = TemplateFolder(path.parent)
+        yield TemplateSource(template_argument, content, DeployTarget(), folder=folder)
 
 
 def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:

@@ -84,6 +84,8 @@ class LintFinding:
     path: str
     # Line of that value, from 1. None if the decoder does not know it.
     line: int | None
+    # The file beside the template that has this line. Empty if the template itself has it.
+    file: str
     because: str
     # Lines of the template that fix it, or a comment that says what to do. Empty if lint knows
     # neither.
@@ -105,6 +107,8 @@ class UncheckedPlace:
 
     path: str
     line: int | None
+    # The file beside the template that has this line. Empty if the template itself has it.
+    file: str
     because: str
     # Symptoms that could not be checked there. Empty means all.
     symptoms: tuple[str, ...] = ()
@@ -300,6 +304,7 @@ def _make_finding(
         severity_class=symptom.find_class_in_template(fault),
         path=place.path,
         line=place.line,
+        file=place.file,
         because=declared_queues.resolver.replace_arns_by_logical_ids(fault.because),
         remedy=find_remedy(symptom, queue, declared_queues),
         runbook=symptom.runbook,
@@ -327,7 +332,7 @@ def _check_symptom(
     if event_source_mapping is None:
         return finding
     place = declared_queues.find_resource_place(event_source_mapping)
-    return replace(finding, path=place.path, line=place.line)
+    return replace(finding, path=place.path, line=place.line, file=place.file)
 
 
 def _explain_unknown_dlq(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> str | None:

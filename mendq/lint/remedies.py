@@ -243,11 +243,14 @@ def _make_batch_failures_lines(
     mapping_id = to_terminal_text(fault.mapping_id) if fault else ""
     template = declared_queues.template
     owner = mapping_id
+    setting: tuple[str, Any] = ("FunctionResponseTypes", ["ReportBatchItemFailures"])
+    if template.expansion:
+        setting = template.expansion.batch_failures_setting
     if template.is_generated(mapping_id):
         owner = template.find_place("Resources", mapping_id).path.removeprefix("Resources.")
     return (
         f"# in {owner}; then let the code return batchItemFailures",
-        *template.render_declaration("FunctionResponseTypes", ["ReportBatchItemFailures"]),
+        *template.render_declaration(*setting),
     )
 
 

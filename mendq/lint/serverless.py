@@ -1,8 +1,8 @@
 """Read a `serverless.yml` as the CloudFormation resources that are made of it.
 
 The Serverless Framework makes more. Only what concerns queues is made here: the resources that the
-file declares itself, its functions, and an event source mapping for each `sqs` event. Variables are
-replaced if the file alone determines them, or if they have a default.
+file declares, its functions, and an event source mapping for each `sqs` event. Variables are
+replaced if the file and the files beside it determine them, or if they have a default.
 
 https://www.serverless.com/framework/docs/providers/aws/guide/serverless.yml
 https://www.serverless.com/framework/docs/guides/variables
@@ -11,11 +11,21 @@ https://www.serverless.com/framework/docs/guides/variables
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mendq.lint.template import Expansion, WorkBudget, get_mapping, to_list
+from mendq.lint.folder import UnreadableFile
+from mendq.lint.template import (
+    MAXIMUM_NESTED_LEVELS,
+    UNKNOWN_VALUE_FUNCTION,
+    Expansion,
+    NotATemplate,
+    WorkBudget,
+    get_mapping,
+)
 
+_FUNCTION_TYPE = "AWS::Lambda::Function"
+_MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
 # Lambda's default is 3 seconds, that of the Serverless Framework 6.
 _DEFAULT_TIMEOUT_SECONDS = "6"
 _DEFAULT_STAGE = "dev"
@@ -25,11 +35,22 @@ _VARIABLE_REGEX = re.compile(
     r"\$\{((?:self|opt|env|sls|aws|param|ssm|s3|cf|file|git|strToBool)[:(][^${}]{0,512})\}"
 )
 _SELF_PREFIX = "self:"
-_KNOWN_VALUES = {"sls:stage": _DEFAULT_STAGE, "opt:stage": _DEFAULT_STAGE, "aws:partition": "aws"}
+# A file beside this one and the path of a value in it, such as `file(queues.yml):custom.timeout`.
+_FILE_REGEX = re.compile(r"file\(([^()]{1,256})\)(?::([^,]{1,256}))?")
+# Values that the framework uses unless somebody sets others.
+_DEFAULT_BY_VARIABLE = {
+    "sls:stage": _DEFAULT_STAGE,
+    "opt:stage": _DEFAULT_STAGE,
+    "self:provider.stage": _DEFAULT_STAGE,
+}
+# Variables that CloudFormation knows by another name.
+_PSEUDO_PARAMETER_BY_VARIABLE = {
+    "aws:accountId": "${AWS::AccountId}",
+    "aws:region": "${AWS::Region}",
+    "aws:partition": "${AWS::Partition}",
+}
 # Variables in variables are replaced from the inside, in at most this many rounds.
 _MOST_ROUNDS = 8
-# CloudFormation's function for an unknown value. The resolver of values knows none of this name.
-_UNKNOWN_FUNCTION = "Fn::ServerlessVariable"
 # Properties of an event source mapping by the settings of an `sqs` event.
 _MAPPING_PROPERTY_BY_SETTING = {
     "arn": "EventSourceArn",
@@ -46,21 +67,34 @@ def is_serverless_file(root: Any) -> bool:
     )
 
 
-def expand_serverless_file(root: dict[str, Any], budget: WorkBudget) -> Expansion:
+def expand_serverless_file(
+    root: dict[str, Any], budget: WorkBudget, read_file: Callable[[str], Any]
+) -> Expansion:
     """Return the CloudFormation template that the Serverless Framework would make of a file.
+
+    Args:
+        root: The decoded file. Parts of it that are in other files are added to it.
+        budget: The steps that replacing the variables may take.
+        read_file: Returns a decoded file by its path beside this one. Raises UnreadableFile.
 
     Raises:
         NotATemplate: Replacing the variables takes more steps than the budget has left.
     """
-    return _Expander(root, budget).expand()
+    return _Expander(root, budget, read_file).expand()
 
 
 class _Expander:
     """The state of one expansion."""
 
-    def __init__(self, root: dict[str, Any], budget: WorkBudget) -> None:
+    def __init__(
+        self, root: dict[str, Any], budget: WorkBudget, read_file: Callable[[str], Any]
+    ) -> None:
         self._root = root
         self._budget = budget
+        self._read_file = read_file
+        self._reason_by_unreadable_file = dict[str, str]()
+        # The number of variables that are being replaced to find a value of another one.
+        self._open_variables = 0
         self._resources = dict[str, Any]()
         self._source_keys_by_logical_id = dict[str, tuple[str | int, ...]]()
         self._generated_ids = set[str]()
@@ -70,43 +104,88 @@ class _Expander:
     def expand(self) -> Expansion:
         self._add_declared_resources()
         self._add_functions()
+        for name in self._list_keys("constructs"):
+            self._reason_by_unread_keys["constructs", name] = "a plugin makes it"
         return Expansion(
             root={"Resources": self._resources},
             source_keys_by_logical_id=self._source_keys_by_logical_id,
             generated_ids=frozenset(self._generated_ids),
             reason_by_unread_keys=self._reason_by_unread_keys,
+            batch_failures_setting=("functionResponseType", "ReportBatchItemFailures"),
             default_by_variable=self._default_by_variable,
         )
 
     def _add_declared_resources(self) -> None:
         """Add the resources under `resources`, which is a mapping or a list of mappings."""
-        section = self._root.get("resources")
-        numbered_parts: list[tuple[tuple[str | int, ...], Any]] = (
-            [(("resources", number), part) for number, part in enumerate(section)]
-            if isinstance(section, list)
-            else [(("resources",), section)]
-        )
-        for keys, part in numbered_parts:
-            if isinstance(part, str):
-                self._reason_by_unread_keys[keys] = f"{part[:200]}: it is in another file"
-            for logical_id, resource in (get_mapping(part, "Resources") or {}).items():
+        for keys in self._list_parts("resources"):
+            self._include(*keys, "Resources")
+            for logical_id in self._list_keys(*keys, "Resources"):
+                resource_keys = (*keys, "Resources", logical_id)
+                resource = self._include(*resource_keys)
                 self._resources[logical_id] = self._replace_variables(resource)
-                self._source_keys_by_logical_id[logical_id] = (*keys, "Resources", logical_id)
+                self._source_keys_by_logical_id[logical_id] = resource_keys
 
     def _add_functions(self) -> None:
-        """Add the functions and the event source mappings of their `sqs` events."""
-        functions = self._root.get("functions")
-        if functions is not None and not isinstance(functions, dict):
-            self._reason_by_unread_keys["functions",] = "the functions are in other files"
-        for name, function in (get_mapping(functions) or {}).items():
-            keys = ("functions", name)
-            if not isinstance(function, dict):
-                self._reason_by_unread_keys[keys] = "the function is in another file"
-                continue
-            function_id = f"{_normalize_name(name)}LambdaFunction"
-            self._add_generated(function_id, keys, _FUNCTION_TYPE, self._make_function(function))
-            for number, event in enumerate(to_list(function.get("events"))):
-                self._add_event(function_id, (*keys, "events", number), event)
+        """Add the functions and the event source mappings of their `sqs` events.
+
+        The section is a mapping or a list of mappings.
+        """
+        for part_keys in self._list_parts("functions"):
+            for name in self._list_keys(*part_keys):
+                keys = (*part_keys, name)
+                function = self._include(*keys)
+                if not isinstance(function, dict):
+                    continue
+                function_id = f"{_normalize_name(name)}LambdaFunction"
+                properties = self._make_function(function)
+                self._add_generated(function_id, keys, _FUNCTION_TYPE, properties)
+                events = self._include(*keys, "events")
+                for number in range(len(events) if isinstance(events, list) else 0):
+                    event_keys = (*keys, "events", number)
+                    self._add_event(function_id, event_keys, self._include(*event_keys))
+
+    def _list_parts(self, section_name: str) -> list[tuple[str | int, ...]]:
+        """Return the keys of a section's parts: the section, or the items if it is a list.
+
+        A section or an item that is in another file is included.
+        """
+        section = self._include(section_name)
+        if not isinstance(section, list):
+            return [(section_name,)]
+        for number in range(len(section)):
+            self._include(section_name, number)
+        return [(section_name, number) for number in range(len(section))]
+
+    def _list_keys(self, *keys: str | int) -> list[str]:
+        """Return the keys of the mapping at these keys. Empty if there is no mapping."""
+        node = self._find_node(keys)
+        return [*node] if isinstance(node, dict) else []
+
+    def _find_node(self, keys: tuple[str | int, ...]) -> Any:
+        """Return the node at these keys, None if there is none."""
+        node: Any = self._root
+        for key in keys:
+            if isinstance(node, dict):
+                node = node.get(key)
+            else:
+                node = node[key] if isinstance(node, list) and isinstance(key, int) else None
+        return node
+
+    def _include(self, *keys: str | int) -> Any:
+        """Return the node at these keys. A text that stands for a mapping or list is replaced.
+
+        A text that stands for nothing known is listed as unread.
+        """
+        node = self._find_node(keys)
+        if not isinstance(node, str) or "${" not in node:
+            return node
+        value = self._replace_in_text(node)
+        if isinstance(value, dict) and UNKNOWN_VALUE_FUNCTION in value:
+            self._reason_by_unread_keys[keys] = value[UNKNOWN_VALUE_FUNCTION]
+            return None
+        if isinstance(value, dict | list):
+            self._find_node(keys[:-1])[keys[-1]] = value
+        return value
 
     def _make_function(self, function: Mapping[str, Any]) -> dict[str, Any]:
         provider = get_mapping(self._root, "provider") or {}
@@ -120,11 +199,14 @@ class _Expander:
 
     def _add_event(self, function_id: str, keys: tuple[str | int, ...], event: Any) -> None:
         """Add the event source mapping of an event, if it is an `sqs` event."""
-        if isinstance(event, str) and "${" in event:
-            self._reason_by_unread_keys[keys] = f"{event[:200]}: it is in another file"
-        if not isinstance(event, dict) or "sqs" not in event:
+        if not isinstance(event, dict):
             return
-        settings = event["sqs"]
+        if "sqs" not in event:
+            for event_type in event:
+                if "sqs" in event_type.lower():
+                    self._reason_by_unread_keys[*keys, event_type] = "a plugin makes it"
+            return
+        settings = self._replace_variables(event["sqs"])
         if not isinstance(settings, dict) or "arn" not in settings:
             settings = {"arn": settings}
         properties: dict[str, Any] = {
@@ -154,37 +236,64 @@ class _Expander:
         self._source_keys_by_logical_id[logical_id] = keys
         self._generated_ids.add(logical_id)
 
-    def _replace_variables(self, node: Any) -> Any:
-        """Return a node with the variables replaced. An unknown one becomes an unknown function."""
+    def _replace_variables(self, node: Any, depth: int = 0, *, is_in_sub: bool = False) -> Any:
+        """Return a node with the variables replaced. An unknown one becomes an unknown value.
+
+        A text with CloudFormation's names, such as `${AWS::Region}`, becomes an `Fn::Sub`, unless
+        it is in one.
+
+        Raises NotATemplate if the node is `depth` levels deep and that is too deep, as happens if a
+        variable stands for a mapping that contains the same variable.
+        """
+        if depth > MAXIMUM_NESTED_LEVELS:
+            raise NotATemplate("a variable contains itself, or is nested too deep")
         self._budget.use_steps(1)
         if isinstance(node, dict):
-            return {key: self._replace_variables(value) for key, value in node.items()}
+            if UNKNOWN_VALUE_FUNCTION in node:
+                return node
+            return {
+                key: self._replace_variables(value, depth + 1, is_in_sub=key == "Fn::Sub")
+                for key, value in node.items()
+            }
         if isinstance(node, list):
-            return [self._replace_variables(item) for item in node]
+            return [self._replace_variables(item, depth + 1, is_in_sub=is_in_sub) for item in node]
         if not isinstance(node, str) or "${" not in node:
             return node
-        return self._replace_in_text(node)
+        value = self._replace_in_text(node)
+        if isinstance(value, str):
+            has_new_name = value != node and "${AWS::" in value
+            return {"Fn::Sub": value} if has_new_name and not is_in_sub else value
+        if UNKNOWN_VALUE_FUNCTION in value:
+            return value
+        return self._replace_variables(value, depth + 1)
 
     def _replace_in_text(self, text: str) -> Any:
         """Return a text with its variables replaced.
 
         A text that is one variable becomes the variable's value, which may be a mapping. A text
-        with an unknown variable becomes an unknown function.
+        with an unknown variable becomes the function of an unknown value.
         """
+        whole_text = text
         for _ in range(_MOST_ROUNDS):
             variable_match = _VARIABLE_REGEX.search(text)
             if variable_match is None:
                 return text
             self._budget.use_steps(1 + len(text))
             value = self._find_value(variable_match.group(1))
-            if value is None:
-                return {_UNKNOWN_FUNCTION: text[:200]}
-            if variable_match.group() == text and not isinstance(value, str):
+            if variable_match.group() == text and isinstance(value, dict | list):
                 return value
             if not isinstance(value, str):
-                return {_UNKNOWN_FUNCTION: text[:200]}
+                reason = self._explain_unknown_variable(variable_match.group(1))
+                return {UNKNOWN_VALUE_FUNCTION: f"{whole_text[:200]}: {reason}"}
             text = text[: variable_match.start()] + value + text[variable_match.end() :]
-        return {_UNKNOWN_FUNCTION: text[:200]}
+        return {UNKNOWN_VALUE_FUNCTION: f"{whole_text[:200]}: too many variables in one text"}
+
+    def _explain_unknown_variable(self, variable: str) -> str:
+        """Return why the value of a variable is not known."""
+        for alternative in _split_alternatives(variable):
+            if alternative in self._reason_by_unreadable_file:
+                return self._reason_by_unreadable_file[alternative]
+        return "known when it is deployed"
 
     def _find_value(self, variable: str) -> Any:
         """Return the value of a variable, or its default; None if neither is known.
@@ -196,21 +305,45 @@ class _Expander:
                 default_text = alternative.strip("'\"")
                 self._default_by_variable[variable[:100]] = default_text
                 return default_text
-            if alternative.startswith(_SELF_PREFIX):
-                value = self._find_in_file(alternative.removeprefix(_SELF_PREFIX))
-                if value is not None:
-                    return value
-            elif alternative in _KNOWN_VALUES and "," not in variable:
-                self._default_by_variable[alternative] = _KNOWN_VALUES[alternative]
-                return _KNOWN_VALUES[alternative]
-            elif re.fullmatch(r"[0-9]+|true|false", alternative):
+            if re.fullmatch(r"[0-9]+|true|false", alternative):
+                self._default_by_variable[variable[:100]] = alternative
                 return alternative
+            value = self._find_known_value(alternative)
+            if value is not None:
+                return value
+        for alternative in _split_alternatives(variable):
+            if alternative in _DEFAULT_BY_VARIABLE:
+                self._default_by_variable[alternative] = _DEFAULT_BY_VARIABLE[alternative]
+                return _DEFAULT_BY_VARIABLE[alternative]
         return None
 
-    def _find_in_file(self, path: str) -> Any:
-        """Return the value at a path in the file, such as `custom.timeout`; None if it has none."""
-        node: Any = self._root
+    def _find_known_value(self, alternative: str) -> Any:
+        """Return a value that this file, a file beside it or CloudFormation knows; else None."""
+        if alternative.startswith(_SELF_PREFIX):
+            return self._find_value_at(self._root, alternative.removeprefix(_SELF_PREFIX))
+        file_match = _FILE_REGEX.fullmatch(alternative)
+        if file_match is None:
+            return _PSEUDO_PARAMETER_BY_VARIABLE.get(alternative)
+        file_name, path = file_match.groups()
+        try:
+            file_root = self._read_file(file_name.strip())
+        except UnreadableFile as error:
+            self._reason_by_unreadable_file[alternative] = str(error)
+            return None
+        return self._find_value_at(file_root, path) if path else file_root
+
+    def _find_value_at(self, node: Any, path: str) -> Any:
+        """Return the value at a path in a mapping, such as `custom.timeout`; None if it has none.
+
+        A mapping on the way may be a variable. Raises NotATemplate if too many of them are.
+        """
         for key in path.split("."):
+            if isinstance(node, str) and "${" in node:
+                self._open_variables += 1
+                if self._open_variables > _MOST_ROUNDS:
+                    raise NotATemplate("a variable contains itself, or too many others")
+                node = self._replace_in_text(node)
+                self._open_variables -= 1
             node = node.get(key) if isinstance(node, dict) else None
         return node
 
@@ -225,7 +358,3 @@ def _normalize_name(function_name: str) -> str:
     """Return the part of a logical ID that the Serverless Framework makes of a function's name."""
     name = function_name.replace("-", "Dash").replace("_", "Underscore")
     return name[:1].upper() + name[1:]
-
-
-_FUNCTION_TYPE = "AWS::Lambda::Function"
-_MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"

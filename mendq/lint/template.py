@@ -23,6 +23,11 @@ MOST_RESOURCES = 2_000
 # Limit of work for one template. A step takes about a microsecond of one core; each character of a
 # value that is resolved is one step.
 MAXIMUM_WORK_STEPS = 8_000_000
+# The function that an expansion puts in place of a value that it does not know. Its argument is the
+# reason.
+UNKNOWN_VALUE_FUNCTION = "Fn::MendqUnknownValue"
+# PyYAML's name for the file of a text that it was given without a name.
+UNNAMED_FILE = "<unicode string>"
 # Bytes that are read for one step.
 BYTES_PER_WORK_STEP = 16
 
@@ -56,6 +61,8 @@ class TemplatePlace(NamedTuple):
 
     path: str
     line: int | None
+    # The file beside the template that has this line. Empty if the template itself has it.
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,8 @@ class Expansion:
     generated_ids: frozenset[str]
     # Why a part of the file is not in the template, by the keys that lead to the part.
     reason_by_unread_keys: Mapping[tuple[str | int, ...], str]
+    # The setting of a mapping, with its value, that lets a function report failures of a batch.
+    batch_failures_setting: tuple[str, Any] = ("FunctionResponseTypes", ["ReportBatchItemFailures"])
     # Variables of the file whose default was used, with the default.
     default_by_variable: Mapping[str, str] = field(default_factory=dict)
 
@@ -203,19 +212,23 @@ class Template:
 
     def _find_own_place(self, keys: Sequence[str | int]) -> TemplatePlace:
         node = self.root
-        line_number = _find_line_number(self.root)
+        mark = _find_mark(self.root)
         for key in keys:
             if isinstance(node, dict) and key in node:
                 # The key in the mapping knows its line; the key that was passed does not.
                 key_with_line = next(mapping_key for mapping_key in node if mapping_key == key)
-                line_number = _find_line_number(key_with_line) or _find_line_number(node)
+                mark = _find_mark(key_with_line) or _find_mark(node)
                 node = node[key]
             elif isinstance(node, list) and isinstance(key, int):
                 node = node[key]
-                line_number = _find_line_number(node) or line_number
+                mark = _find_mark(node) or mark
             else:
                 break
-        return TemplatePlace(".".join(map(str, keys)), line_number)
+        path = ".".join(map(str, keys))
+        if mark is None:
+            return TemplatePlace(path, None)
+        file = "" if mark.name == UNNAMED_FILE else mark.name
+        return TemplatePlace(path, mark.line + 1, file)
 
 
 def get_mapping(node: Any, *keys: str) -> Any:
@@ -269,7 +282,6 @@ def convert_scalars_to_text(
     return value if value is None else json.dumps(value)
 
 
-def _find_line_number(node: Any) -> int | None:
-    """Return the line of a node, from 1. None if the decoder did not mark the node with a line."""
-    yaml_mark = getattr(node, "start_mark", None)
-    return yaml_mark.line + 1 if yaml_mark is not None else None
+def _find_mark(node: Any) -> Any:
+    """Return the position of a node in its file. None if the decoder did not mark the node."""
+    return getattr(node, "start_mark", None)

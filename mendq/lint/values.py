@@ -18,7 +18,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from mendq.lint.template import Template, TemplateResource, get_mapping, to_list
+from mendq.lint.template import (
+    UNKNOWN_VALUE_FUNCTION,
+    Template,
+    TemplateResource,
+    get_mapping,
+    to_list,
+)
 from mendq.model.admission import (
     QUEUE_NAME_PREFIX,
     RESOURCE_NAME_PREFIX,
@@ -164,6 +170,8 @@ class ValueResolver:
                 return self._resolve_join(delimiter, self.resolve(parts))
             case "Fn::FindInMap", [_, _, _]:
                 return self._resolve_find_in_map(function_argument)
+        if function_name == UNKNOWN_VALUE_FUNCTION and isinstance(function_argument, str):
+            raise UnknownValue(function_argument)
         reason = _UNKNOWN_REASON_BY_FUNCTION.get(function_name, "known when it is deployed")
         raise UnknownValue(f"{function_name}: {reason}")
 

@@ -127,11 +127,14 @@ def list_github_commands(run: LintRun) -> Iterator[str]:
 
 
 def _list_findings(lint_results: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:
-    """Return pairs of a template's file and a finding, for all findings."""
+    """Return pairs of a file and a finding, for all findings. The file has the finding's line."""
     files_and_findings = list[tuple[str, LintFinding]]()
     for lint_result in lint_results:
         for finding in lint_result.findings:
-            files_and_findings.append((lint_result.file, finding))
+            file = (
+                Path(lint_result.file).parent / finding.file if finding.file else lint_result.file
+            )
+            files_and_findings.append((str(file), finding))
     return files_and_findings
 
 

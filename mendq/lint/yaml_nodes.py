@@ -9,11 +9,12 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
 import yaml
 
-from mendq.lint.template import NotATemplate
+from mendq.lint.template import UNNAMED_FILE, NotATemplate
 
 _MOST_KEY_CHARACTERS = 64
 _BOOLEAN_TAG = "tag:yaml.org,2002:bool"
@@ -44,16 +45,19 @@ class MarkedList(list[Any]):
     start_mark: Any
 
 
-def load_yaml(yaml_text: str) -> Any:
+def load_yaml(yaml_text: str, file_name: str = UNNAMED_FILE) -> Any:
     """Load the only document of a YAML text. Return None if it is empty.
 
-    The text must have no aliases; its size must be limited by the caller.
+    The text must have no aliases; its size must be limited by the caller. The positions of the
+    nodes have the name of the file.
 
     Raises:
         yaml.YAMLError: The text is not YAML.
         NotATemplate: A mapping has a key twice, or a key that is not a text.
     """
-    root_node = yaml.compose(yaml_text, Loader=yaml.CSafeLoader)
+    stream = StringIO(yaml_text)
+    stream.name = file_name
+    root_node = yaml.compose(stream, Loader=yaml.CSafeLoader)
     return None if root_node is None else _convert_node(root_node)
 
 

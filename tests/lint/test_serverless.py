@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
 from mendq.lint.decode import read_template
+from mendq.lint.folder import TemplateFolder
 from mendq.lint.judging import LintResult, lint
 from mendq.lint.template import NotATemplate, WorkBudget
 from mendq.lint.values import DeployTarget
+from mendq.lint.view import make_sarif
 
 QUEUES = """
 resources:
@@ -61,8 +66,12 @@ def test_lint_of_a_function_with_the_default_timeout_of_the_framework_needs_36_s
         (f"{HEAD}custom: {{seconds: {{dev: 60}}}}\n", "'${self:custom.seconds.${opt:stage}}'"),
         (HEAD, "\"${self:custom.none, '60'}\""),
         (HEAD, '"${self:custom.none, 60}"'),
+        (
+            f"{HEAD}custom: {{seconds: '${{self:custom.long}}', long: 60}}\n",
+            "'${self:custom.seconds}'",
+        ),
     ],
-    ids=["number", "custom", "variable in a variable", "default text", "default number"],
+    ids=["number", "custom", "variable in a variable", "default text", "default number", "chain"],
 )
 def test_lint_finds_a_timeout_that_is_too_short_with_its_line(head: str, timeout: str) -> None:
     function = f"  bill: {{handler: a.b, timeout: {timeout}, {EVENT}}}\n"
@@ -80,10 +89,43 @@ def test_lint_takes_a_functions_timeout_from_its_provider() -> None:
     assert _list_findings(result) == ["Orders: visibility_timeout_too_short"]
 
 
-def test_lint_says_which_default_of_a_variable_it_used() -> None:
-    function = f"  bill: {{handler: a.b, timeout: \"${{self:custom.none, '60'}}\", {EVENT}}}\n"
+@pytest.mark.parametrize("default", ["'60'", "60"], ids=["text", "number"])
+def test_lint_says_which_default_of_a_variable_it_used(default: str) -> None:
+    function = f'  bill: {{handler: a.b, timeout: "${{self:custom.none, {default}}}", {EVENT}}}\n'
     result = _lint_serverless(function)
-    assert result.defaults == [{"parameter": "self:custom.none, '60'", "value": "60"}]
+    assert result.defaults == [{"parameter": f"self:custom.none, {default}", "value": "60"}]
+
+
+def test_lint_replaces_variables_inside_the_mapping_that_a_variable_stands_for() -> None:
+    head = (
+        f"{HEAD}custom:\n"
+        "  event: {arn: !GetAtt Orders.Arn, batchSize: '${self:custom.size}'}\n"
+        "  size: 10\n"
+        "  orders: {VisibilityTimeout: '${self:custom.size}'}\n"
+    )
+    queues = """
+resources:
+  Resources:
+    Orders: {Type: AWS::SQS::Queue, Properties: "${self:custom.orders}"}
+"""
+    result = _lint_serverless(
+        "  bill: {handler: a.b, events: [sqs: '${self:custom.event}']}\n",
+        head=head,
+        queues=queues,
+    )
+    findings = _list_findings(result)
+    assert "Orders: visibility_timeout_too_short" in findings
+    assert "Orders: batch_failures_not_reported" in findings
+    assert result.not_judged == []
+
+
+def test_lint_refuses_a_serverless_file_with_a_variable_that_contains_itself() -> None:
+    queues = (
+        "resources: {Resources: {Orders: {Type: AWS::SQS::Queue, Properties: '${self:custom}'}}}"
+    )
+    content = f"{HEAD}custom: {{again: '${{self:custom}}'}}\n{queues}".encode()
+    with pytest.raises(NotATemplate, match="contains itself"):
+        read_template(content)
 
 
 def test_lint_leaves_a_timeout_of_an_unknown_variable_undecided() -> None:
@@ -122,7 +164,7 @@ def test_lint_finding_about_an_event_points_to_its_line() -> None:
     assert finding.line == 8
 
 
-def test_lint_reads_resources_in_a_list_and_names_those_in_other_files() -> None:
+def test_lint_of_standard_input_names_resources_in_other_files_as_unread() -> None:
     queues = """
 resources:
   - ${file(other.yml)}
@@ -135,7 +177,7 @@ resources:
     assert finding.path == "resources.1.Resources.Orders"
     (place,) = result.not_judged
     assert place.path == "resources.0"
-    assert "another file" in place.because
+    assert place.because == "${file(other.yml)}: it is in another file"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +195,182 @@ def test_lint_of_malformed_or_split_functions_still_judges_the_queues(functions:
     result = _lint_serverless(functions)
     assert result.queues == 2
     assert "Orders: visibility_timeout_too_short" not in _list_findings(result)
+
+
+def _lint_folder(folder: Path, files: Mapping[str, str]) -> LintResult:
+    """Write files into a folder, and lint its `serverless.yml`."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    content = (folder / "serverless.yml").read_bytes()
+    template = read_template(content, folder=TemplateFolder(folder))
+    return lint(template, "serverless.yml", DeployTarget())
+
+
+SLOW_FUNCTION = "  handler: a.b\n  timeout: 60\n  events: [sqs: !GetAtt Orders.Arn]\n"
+ORDERS = "Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 30}}\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "serverless.yml": f"{HEAD}functions: ${{file(parts/functions.yml)}}\n"
+            "resources: ['${file(parts/queues.yml)}']\n",
+            "parts/functions.yml": f"bill:\n{SLOW_FUNCTION}",
+            "parts/queues.yml": f"Resources:\n  {ORDERS}",
+        },
+        {
+            "serverless.yml": f"{HEAD}functions: [{{bill: '${{file(bill.yml):function}}'}}]\n"
+            "resources: {Resources: '${file(queues.${opt:stage}.yml)}'}\n",
+            "bill.yml": "function:\n" + SLOW_FUNCTION.replace("  ", "    "),
+            "queues.dev.yml": ORDERS,
+        },
+        {
+            "serverless.yml": f"{HEAD}functions:\n  bill:\n"
+            + SLOW_FUNCTION.replace("  ", "    ")
+            + "resources: {Resources: {Orders: '${file(parts/orders.json)}'}}\n",
+            "parts/orders.json": '{"Type": "AWS::SQS::Queue", '
+            '"Properties": "${file(parts/settings.yml)}"}',
+            "parts/settings.yml": "VisibilityTimeout: ${self:custom.none, 30}",
+        },
+        {
+            "serverless.yml": f"{HEAD}custom: ${{file(custom.yml)}}\n"
+            "functions: {bill: {handler: a.b, timeout: '${self:custom.seconds}', "
+            "events: [sqs: !GetAtt Orders.Arn]}}\n"
+            f"resources: {{Resources: {{{ORDERS.strip()}}}}}\n",
+            "custom.yml": "seconds: 60",
+        },
+    ],
+    ids=["whole sections", "parts of sections", "JSON and a file in a file", "custom values"],
+)
+def test_lint_reads_parts_of_a_serverless_file_in_files_beside_it(
+    tmp_path: Path, files: Mapping[str, str]
+) -> None:
+    result = _lint_folder(tmp_path, files)
+    assert "Orders: visibility_timeout_too_short" in _list_findings(result)
+    assert result.not_judged == []
+
+
+def test_lint_finding_in_a_file_beside_a_serverless_file_names_that_file_and_its_line(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "serverless.yml": f"{HEAD}functions:\n  bill: ${{file(bill.yml)}}\n"
+        "resources:\n  - ${file(parts/queues.yml)}\n",
+        "bill.yml": SLOW_FUNCTION.replace("  ", "", 1).replace("\n  ", "\n"),
+        "parts/queues.yml": "Resources:\n  Orders:\n    Type: AWS::SQS::Queue\n"
+        "    Properties:\n      VisibilityTimeout: 30\n",
+    }
+    result = _lint_folder(tmp_path, files)
+    place_by_symptom = {
+        finding.symptom: (finding.file, finding.line, finding.path) for finding in result.findings
+    }
+    assert place_by_symptom["visibility_timeout_too_short"] == (
+        "parts/queues.yml",
+        5,
+        "resources.0.Resources.Orders.Properties.VisibilityTimeout",
+    )
+    assert place_by_symptom["batch_failures_not_reported"] == (
+        "bill.yml",
+        3,
+        "functions.bill.events.0.sqs",
+    )
+    (sarif_run,) = make_sarif([result])["runs"]
+    uris = {
+        sarif_result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for sarif_result in sarif_run["results"]
+    }
+    assert uris == {"parts/queues.yml", "bill.yml"}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("../queues.yml", "it is not below the template's folder"),
+        ("/etc/passwd.yml", "it is not below the template's folder"),
+        ("link.yml", "it is not below the template's folder"),
+        ("none.yml", "there is no such file"),
+        ("queues.js", "only YAML and JSON files are read"),
+        ("broken.yml", "no YAML"),
+    ],
+)
+def test_lint_lists_a_file_that_it_does_not_read_with_the_reason(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    folder = tmp_path / "service"
+    folder.mkdir()
+    (tmp_path / "queues.yml").write_text(f"Resources:\n  {ORDERS}")
+    (folder / "link.yml").symlink_to(tmp_path / "queues.yml")
+    result = _lint_folder(
+        folder,
+        {
+            "serverless.yml": f"{HEAD}resources:\n  - ${{file({name})}}\n"
+            f"  - Resources: {{{ORDERS.strip()}}}\n",
+            "broken.yml": "a: [",
+            "queues.js": "module.exports = {}",
+        },
+    )
+    assert result.queues == 1
+    (place,) = result.not_judged
+    assert place.path == "resources.0"
+    assert reason in place.because
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "serverless.yml": f"{HEAD}resources: ${{file(a.yml)}}\n",
+            "a.yml": "Resources: ${file(a.yml)}",
+        },
+        {"serverless.yml": f"{HEAD}custom: ${{self:custom.a}}\nresources: ${{self:custom.b}}\n"},
+    ],
+    ids=["a file", "a mapping"],
+)
+def test_lint_refuses_a_serverless_file_with_a_part_that_contains_itself(
+    tmp_path: Path, files: Mapping[str, str]
+) -> None:
+    with pytest.raises(NotATemplate, match="contains itself"):
+        _lint_folder(tmp_path, files)
+
+
+def test_lint_replaces_the_account_and_the_region_by_the_names_of_cloudformation() -> None:
+    event = "sqs: 'arn:aws:sqs:${aws:region}:${aws:accountId}:orders'"
+    queues = """
+resources:
+  Resources:
+    Orders: {Type: AWS::SQS::Queue, Properties: {QueueName: orders, VisibilityTimeout: 35}}
+"""
+    result = _lint_serverless(f"  bill: {{handler: a.b, events: [{event}]}}\n", queues=queues)
+    assert "Orders: visibility_timeout_too_short" in _list_findings(result)
+    assert result.not_judged == []
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("constructs: {jobs: {type: queue}}\n", "constructs.jobs"),
+        ("functions: {bill: {events: [snsSqs: {name: a}]}}\n", "functions.bill.events.0.snsSqs"),
+    ],
+)
+def test_lint_lists_queues_of_plugins_as_not_judged(text: str, path: str) -> None:
+    result = lint(read_template(f"{HEAD}{text}".encode()), "serverless.yml", DeployTarget())
+    assert [(place.path, place.because) for place in result.not_judged] == [
+        (path, "a plugin makes it")
+    ]
+
+
+def test_lint_remedy_for_unreported_batch_failures_is_a_setting_of_serverless() -> None:
+    (finding,) = _lint_serverless("  bill: {events: [{sqs: !GetAtt Orders.Arn}]}\n").findings
+    assert finding.remedy[1:] == ("functionResponseType: ReportBatchItemFailures",)
+
+
+def test_lint_says_which_variable_of_a_serverless_file_is_not_known() -> None:
+    event = "sqs: '${ssm:/shop/queue}'"
+    result = _lint_serverless(f"  bill: {{handler: a.b, events: [{event}]}}\n")
+    (place,) = result.not_judged
+    assert place.because == "${ssm:/shop/queue}: known when it is deployed"
 
 
 def test_lint_refuses_a_serverless_file_whose_variables_take_too_much_work() -> None:

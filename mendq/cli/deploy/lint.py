@@ -231,7 +231,7 @@ def _lint_argument(template_argument: str, ignored_symptoms: Collection[str]) ->
         for template_source in files.list_template_sources(template_argument):
             error_prefix = f"{template_source.file}: "
             result = lint_template(
-                read_template(template_source.content),
+                read_template(template_source.content, folder=template_source.folder),
                 template_source.file,
                 template_source.deploy_target,
                 ignored_symptoms,

@@ -89,8 +89,14 @@ def _print_finding(out: Output, finding: LintFinding) -> None:
 
 
 def _describe_place(finding: LintFinding | UncheckedPlace) -> str:
-    """Return where in the template something is: the path, and the line if it is known."""
-    return f"line {finding.line}: {finding.path}" if finding.line else finding.path
+    """Return where in the template something is: the path, and the line if it is known.
+
+    The line may be in a file beside the template.
+    """
+    if not finding.line:
+        return finding.path
+    file_text = f" of {finding.file}" if finding.file else ""
+    return f"line {finding.line}{file_text}: {finding.path}"
 
 
 def _summarize_results(run: LintRun) -> str:

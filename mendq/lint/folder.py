@@ -1,0 +1,55 @@
+"""Read the files beside a template that the template names.
+
+A template may come from anyone, so only files below its own folder are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate
+
+# Most files beside one template that are read.
+_MOST_FILES = 200
+
+
+class UnreadableFile(Exception):
+    """A file that a template names cannot be read. The message is the reason."""
+
+
+@dataclass
+class TemplateFolder:
+    """The folder of a template. None if there is no folder, as for standard input."""
+
+    path: Path | None = None
+
+    def __post_init__(self) -> None:
+        self._files_left = _MOST_FILES
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file.
+
+        Args:
+            name: The path of the file, relative to the folder.
+
+        Raises:
+            UnreadableFile: There is no such file, it is not below the folder, or it is too large.
+            NotATemplate: The template names too many files.
+        """
+        if self.path is None:
+            raise UnreadableFile("it is in another file")
+        path = self.path / name
+        if not path.resolve().is_relative_to(self.path.resolve()):
+            raise UnreadableFile("it is not below the template's folder")
+        self._files_left -= 1
+        if self._files_left < 0:
+            raise NotATemplate(f"it names more than {_MOST_FILES} other files")
+        try:
+            with path.open("rb") as file:
+                content = file.read(MOST_TEMPLATE_BYTES + 1)
+        except (OSError, ValueError) as error:
+            raise UnreadableFile("there is no such file") from error
+        if len(content) > MOST_TEMPLATE_BYTES:
+            raise UnreadableFile(f"it is longer than {MOST_TEMPLATE_BYTES:,} bytes")
+        return content
