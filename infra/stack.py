@@ -30,6 +30,7 @@ from infra.storage import (
     make_case_bucket,
     make_case_table,
     make_report_bucket,
+    make_seal_table,
 )
 from infra.topics import Topics
 from infra.trail import TrailWithBucket
@@ -110,6 +111,7 @@ class MendqStack(Stack):
             settings=settings,
             consent=self.make_consent(settings, topics),
             case_store=case_store,
+            seal_table=make_seal_table(Construct(self, "Seals")),
             buckets=buckets,
             topics=topics,
             nightly=nightly,
@@ -161,6 +163,7 @@ class MendqStack(Stack):
             "CaseBucket": resources.buckets.cases.bucket_name,
             "ReportBucket": resources.buckets.reports.bucket_name,
             "CaseTable": resources.case_store.table_name,
+            "SealTable": resources.seal_table.table_name,
             "UrgentTopic": resources.topics.urgent.arn,
             "InfoTopic": resources.topics.info.arn,
             "IntakeQueue": intake.queue.queue_url,

@@ -228,3 +228,20 @@ def make_case_table(scope: Construct) -> dynamodb.Table:
         non_key_attributes=list(open_case_index.INCLUDED_ATTRIBUTES),
     )
     return table
+
+
+def make_seal_table(scope: Construct) -> dynamodb.Table:
+    """Make the table of seal keys, which only redrive and people who return messages may read.
+
+    It is deleted with the stack. Then no message in a quarantine counts as sealed, as after every
+    removal of the stack.
+    """
+    string_type = dynamodb.AttributeType.STRING
+    return dynamodb.Table(
+        scope,
+        "Table",
+        partition_key=dynamodb.Attribute(name="pk", type=string_type),
+        sort_key=dynamodb.Attribute(name="sk", type=string_type),
+        billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+        removal_policy=RemovalPolicy.DESTROY,
+    )

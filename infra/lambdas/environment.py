@@ -110,9 +110,13 @@ def make_owner_settings(resources: StackResources, _: PeerLambdas) -> OwnerSetti
 
 
 def make_redrive_settings(resources: StackResources, _: PeerLambdas) -> RedriveSettings:
-    """Return the settings of redrive: those of an owner, and the bounds of a redrive."""
+    """Return the settings of redrive: those of an owner, its table and bounds."""
     redrive_bounds = Bounds(soak_factor=resources.settings.timing.soak_factor)
-    return RedriveSettings(**_make_owner_arguments(resources), bounds=redrive_bounds)
+    return RedriveSettings(
+        **_make_owner_arguments(resources),
+        seal_table=resources.seal_table.table_name,
+        bounds=redrive_bounds,
+    )
 
 
 def make_follow_up_settings(

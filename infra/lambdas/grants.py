@@ -46,6 +46,7 @@ class StackResources(Struct, frozen=True):
         settings: the settings of this stack.
         consent: the queues that Mendq manages, and the highest mode there.
         case_store: the case table.
+        seal_table: the table of seal keys.
         buckets: buckets of the trail, the cases and the reports.
         topics: topics of urgent and other notifications, and of the teams.
         nightly: the nightly job; None if the settings leave it out.
@@ -55,6 +56,7 @@ class StackResources(Struct, frozen=True):
     settings: DeploymentSettings
     consent: Consent
     case_store: dynamodb.Table
+    seal_table: dynamodb.Table
     buckets: Buckets
     topics: Topics
     nightly: NightlyJob | None
@@ -110,6 +112,11 @@ def allow_on_partitions(
         "Null": {"dynamodb:LeadingKeys": "false"},
     }
     return allow(actions, case_table.table_arn, conditions=conditions)
+
+
+def allow_seal_keys(resources: StackResources) -> PolicyStatements:
+    """Allow reading and making the keys of Mendq's seals. No other Lambda than redrive may."""
+    yield allow(["dynamodb:GetItem", "dynamodb:UpdateItem"], resources.seal_table.table_arn)
 
 
 def allow_transition_events(resources: StackResources) -> PolicyStatements:

@@ -42,6 +42,7 @@ from infra.lambdas.grants import (
     allow_open_case_list,
     allow_probe_records,
     allow_report_delivery,
+    allow_seal_keys,
     allow_table_sharing,
     allow_transition_events,
 )
@@ -187,7 +188,7 @@ LAMBDA_ROWS = (
     LambdaRow(
         Handler("redrive", "Mendq: sends DLQ messages back, a few first", 60, 1_024),
         make_redrive_settings,
-        (*_list_owner_grants(Owner.REDRIVE), allow_case_queries),
+        (*_list_owner_grants(Owner.REDRIVE), allow_case_queries, allow_seal_keys),
     ),
     # follow_up writes no queue: it calls the owner of the write. It runs each minute, so after five
     # minutes of retries later runs have followed up the same cases.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from os import urandom
 
 from msgspec import Struct, convert, to_builtins
 
@@ -31,7 +30,6 @@ from mendq.model.receiver import (
 
 # The objection to a queue that no longer exists.
 DELETED_OBJECTION = "it was deleted"
-SEAL_KEY_BYTES = 32
 
 
 class Receivers(Table, frozen=True):
@@ -68,24 +66,6 @@ class Receivers(Table, frozen=True):
         return self.change(
             _make_receiver_key(queue_arn), "REMOVE document", "attribute_exists(document)"
         )
-
-    def provide_seal_key(self, queue_arn: str) -> bytes:
-        """Return the secret key with which Mendq seals messages in this queue.
-
-        The first call creates the key. Later changes of the queue's record, and its removal, leave
-        the key unchanged.
-        """
-        item = self.change_and_read(
-            _make_receiver_key(queue_arn),
-            "SET seal_key = if_not_exists(seal_key, :new)",
-            new=urandom(SEAL_KEY_BYTES).hex(),
-        )
-        # Without a condition the change always succeeds.
-        return items.read_text(item or {}, "seal_key").encode()
-
-    def load_seal_key(self, queue_arn: str) -> bytes | None:
-        """Return the key of `provide_seal_key`; None if no key was created for this queue."""
-        return items.read_text(self.get(_make_receiver_key(queue_arn)), "seal_key").encode() or None
 
 
 def _make_receiver_key(queue_arn: str) -> items.Key:

@@ -25,7 +25,7 @@ This package does the look, the claim and the record.
     queue ARN   changes#SYMPTOM        1 day          changes that explain failed calls
     queue ARN   page#SYMPTOM           never          the newest notification, its text until sent
     queue ARN   measured               1 hour         the queue was measured for failed calls
-    queue ARN   redrive                never          a DLQ's redrive: progress, claim, key
+    queue ARN   redrive                never          a DLQ's redrive: progress, claim
     queue ARN   pin                    never          the queue policy that a person pinned
     queue ARN   approved               never          sources that a person approved for a DLQ
     queue ARN   receiver               never          a DLQ or quarantine that may get messages

@@ -21,7 +21,8 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import error_code_of
 from mendq.aws.operator_session import make_operator_session
 from mendq.aws.service_clock import measure_clock_difference
-from mendq.cases.transactions import CaseStoreTable
+from mendq.cases.seal_keys import SEAL_TABLE_OUTPUT, SealKeys
+from mendq.cases.transactions import CaseStoreTable, Table
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.partitions import is_aws_host
 from mendq.model.settings import OwnerSettings, ScanOnlySettings, SettingsUnreadable
@@ -242,6 +243,18 @@ class Account(Struct, frozen=True, dict=True):
             if error.code is not Exit.NOT_FOUND:
                 raise
         return None
+
+    def open_seal_keys_if_deployed(self) -> SealKeys | None:
+        """Return the seal keys. Return None if there is no such stack.
+
+        A stack that is scan-only, or of a version before the table of seal keys, has no such table.
+        """
+        case_store = self.open_store_if_deployed(Table)
+        if case_store is None:
+            return None
+        return SealKeys(
+            self.clients.dynamodb, case_store.table, self.outputs.get(SEAL_TABLE_OUTPUT, "")
+        )
 
     @cached_property
     def settings(self) -> OwnerSettings:

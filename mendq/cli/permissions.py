@@ -22,7 +22,8 @@ STEER_ACTIONS_BY_COMMAND = _collect_actions_by_command(CommandKind.STEERING)
 MESSAGES_ACTIONS_BY_COMMAND = _collect_actions_by_command(CommandKind.MESSAGES)
 OFFLINE_ACTIONS_BY_COMMAND = _collect_actions_by_command(CommandKind.OFFLINE)
 _REGION_AND_ACCOUNT = "REGION:ACCOUNT"
-_TABLE_ARN = f"arn:aws:dynamodb:{_REGION_AND_ACCOUNT}:table/Mendq-*"
+# The case store's table. The pattern does not fit the table of seal keys.
+_TABLE_ARN = f"arn:aws:dynamodb:{_REGION_AND_ACCOUNT}:table/Mendq-CaseStore*"
 
 # Resources of actions on Mendq's own resources, by action or by service. All other actions are on
 # the users' queues and functions, or take no resource: they get `*`.

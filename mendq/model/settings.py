@@ -145,8 +145,9 @@ class OwnerSettings(ManagedCaseSettings, frozen=True, kw_only=True):
 
 
 class RedriveSettings(OwnerSettings, frozen=True, kw_only=True):
-    """Settings of redrive."""
+    """Settings of redrive. `seal_table` is the table of seal keys."""
 
+    seal_table: NonEmptyText
     bounds: Bounds = Bounds()
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from hashlib import sha256
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert, field, to_builtins
 from msgspec.structs import replace
 
 from mendq.model.queue import parse_json_object
+from mendq.model.seal import SealKey
 
 # The attribute that marks a message which was sent back. Its value is a `RedriveMark` as JSON.
 REDRIVE_MARK_NAME = "mendq.redrive"
@@ -120,14 +119,14 @@ class RedriveMark(Struct, frozen=True, omit_defaults=True):
     """The mark of a message that was sent back.
 
     Any sender can write such a mark, and consumers may copy it to other messages. So Mendq
-    recognizes only a mark with a valid seal: a digest (HMAC) that is made with the redrive's key.
-    The key is in the case store, so anyone who may read the case store can make seals too.
+    recognizes only a mark with a valid seal: a digest (HMAC) that is made with the DLQ's key. The
+    key is in the table of seal keys.
 
     Attributes:
         source: The ARN of the queue to which the message was sent back.
         redrive: The case or command that sent it back last.
         redrive_count: How often it was sent back.
-        seal: The digest of the source, the redrive and the body, made with the redrive's key.
+        seal: The digest of the source, the redrive and the body, made with the DLQ's key.
         died_in: The ARN of the queue in which it failed; empty if that is `source` or unknown.
     """
 
@@ -150,7 +149,7 @@ class RedriveMarker(Struct, frozen=True):
 
     source_arn: str
     redrive_id: str
-    seal_key: bytes
+    seal_key: SealKey
 
     def mark_redriven(self, message: Message) -> Message:
         """Return the message with the mark of this redrive, in which the count is 1 higher."""
@@ -158,13 +157,13 @@ class RedriveMarker(Struct, frozen=True):
             source=self.source_arn,
             redrive=self.redrive_id,
             redrive_count=min(message.redrive_count + 1, MAXIMUM_COUNTED_REDRIVES),
-            seal=self._make_seal(message),
+            seal=self.seal_key.make_seal(self._make_sealed_bytes(message)),
             died_in=message.failed_queue_arn if message.failed_queue_arn != self.source_arn else "",
         )
         return _replace_mark(message, REDRIVE_MARK_NAME, mark)
 
     def mark_quarantined(
-        self, message: Message, reason: str, quarantined_at: datetime, quarantine_seal_key: bytes
+        self, message: Message, reason: str, quarantined_at: datetime, quarantine_seal_key: SealKey
     ) -> Message:
         """Return the message with the quarantine's mark in place of the redrive's mark.
 
@@ -177,7 +176,8 @@ class RedriveMarker(Struct, frozen=True):
             case=self.redrive_id,
             redrive_count=message.redrive_count,
         )
-        seal = _make_quarantine_seal(mark, _remove_marks(message), quarantine_seal_key)
+        sealed_bytes = _make_quarantine_sealed_bytes(mark, _remove_marks(message))
+        seal = quarantine_seal_key.make_seal(sealed_bytes)
         mark = replace(mark, seal=seal)
         return _replace_mark(message, QUARANTINE_MARK_NAME, mark)
 
@@ -190,22 +190,20 @@ class RedriveMarker(Struct, frozen=True):
         mark = _read_mark(message, REDRIVE_MARK_NAME, RedriveMark)
         if mark is None or (message.source_arn or self.source_arn) != self.source_arn:
             return False
-        return hmac.compare_digest(
-            mark.seal.encode(errors="replace"), self._make_seal(message).encode()
+        return self.seal_key.is_seal_valid(
+            mark.seal, self._make_sealed_bytes(message), message.sent_at
         )
 
-    def _make_seal(self, message: Message) -> str:
-        """Return the seal, an HMAC of source, redrive and body: 32 hexadecimal digits."""
-        sealed_bytes = f"{self.source_arn}\0{self.redrive_id}\0{message.body}".encode()
-        return hmac.new(self.seal_key, sealed_bytes, sha256).hexdigest()[:32]
+    def _make_sealed_bytes(self, message: Message) -> bytes:
+        """Return what the seal covers: source, redrive and body."""
+        return f"{self.source_arn}\0{self.redrive_id}\0{message.body}".encode()
 
 
 class QuarantineMark(Struct, frozen=True, omit_defaults=True):
     """The mark of a message in quarantine.
 
     Anyone who may send to the quarantine can write such a mark. So a mark is trusted only with a
-    valid seal, which is made with the quarantine's key. The key is in the case store, so anyone who
-    may read the case store can make seals too.
+    valid seal, which is made with the quarantine's key. The key is in the table of seal keys.
 
     The seal covers the fields below, the body, the message group and all other attributes. It does
     not cover the deduplication id and unknown fields of the mark, because they are not sent on. It
@@ -235,17 +233,17 @@ def read_quarantine_mark(message: Message) -> QuarantineMark | None:
     return _read_mark(message, QUARANTINE_MARK_NAME, QuarantineMark)
 
 
-def is_quarantine_mark_sealed(message: Message, quarantine_seal_key: bytes) -> bool:
-    """Return True if the quarantine's mark has the seal that this key makes for this message."""
+def is_quarantine_mark_sealed(message: Message, quarantine_seal_key: SealKey) -> bool:
+    """Return True if the quarantine's mark has a seal that this key proves for this message."""
     mark = read_quarantine_mark(message)
     if mark is None:
         return False
-    seal = _make_quarantine_seal(mark, message, quarantine_seal_key)
-    return hmac.compare_digest(mark.seal.encode(errors="replace"), seal.encode())
+    sealed_bytes = _make_quarantine_sealed_bytes(mark, message)
+    return quarantine_seal_key.is_seal_valid(mark.seal, sealed_bytes, message.sent_at)
 
 
-def _make_quarantine_seal(mark: QuarantineMark, message: Message, seal_key: bytes) -> str:
-    """Return the seal, an HMAC of mark, body, attributes and group: 32 hexadecimal digits.
+def _make_quarantine_sealed_bytes(mark: QuarantineMark, message: Message) -> bytes:
+    """Return what the quarantine's seal covers: mark, body, attributes and message group.
 
     The attributes include a redrive's mark, if there is one. Mendq removes that mark before it
     seals, so a seal is not valid for a message that has one.
@@ -261,8 +259,7 @@ def _make_quarantine_seal(mark: QuarantineMark, message: Message, seal_key: byte
         message.group_id,
         sealed_attributes,
     )
-    sealed_text = json.dumps(sealed_values, sort_keys=True)
-    return hmac.new(seal_key, sealed_text.encode(), sha256).hexdigest()[:32]
+    return json.dumps(sealed_values, sort_keys=True).encode()
 
 
 MarkType = TypeVar("MarkType", RedriveMark, QuarantineMark)

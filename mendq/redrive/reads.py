@@ -22,6 +22,7 @@ from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import read_attributes_if_queue_exists, read_queue_attributes, read_queue_tags
 from mendq.cases.context import FixContext
 from mendq.cases.receivers import ReceiverMaker, Receivers
+from mendq.cases.seal_keys import SealKeys
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.dlq.redrive_causes import (
     CAUSE_SYMPTOMS,
@@ -49,6 +50,11 @@ class RedriveRun(FixContext, frozen=True, kw_only=True):
     """One invocation of the redrive Lambda."""
 
     settings: RedriveSettings
+
+    @property
+    def seal_keys(self) -> SealKeys:
+        """The keys with which Mendq seals its marks on messages."""
+        return SealKeys(self.clients.dynamodb, self.settings.case_table, self.settings.seal_table)
 
 
 def make_read_blocker(error: FactsUnavailable | QueueRefusesUs) -> Blocker:

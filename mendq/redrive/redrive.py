@@ -26,6 +26,7 @@ from mendq.aws.errors import (
 from mendq.aws.queue import queue_url, read_attributes_if_queue_exists, refuse_taken_queue_name
 from mendq.cases.receivers import DELETED_OBJECTION, ReceiverMaker, Receivers
 from mendq.cases.record import Notification, record_transition
+from mendq.cases.seal_keys import SealUse
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.dlq.unconfirmed_receiver import refuse_unconfirmed_receiver
 from mendq.catalogue.symptom import Symptom
@@ -147,9 +148,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
             return TickOutcome(progress=redrive_store.save(progress, run.owner))
         if progress.is_over and progress != claim.progress:
             progress = redrive_store.save(progress, run.owner)
-        return run_tick(
-            progress, claim, CaseRun(case, symptom, case_store_view, run, redrive_store)
-        )
+        return run_tick(progress, CaseRun(case, symptom, case_store_view, run, redrive_store))
 
 
 def load_or_start_progress(
@@ -192,7 +191,7 @@ class CaseRun(Struct, frozen=True):
     store: RedriveStore
 
 
-def run_tick(progress: RedriveProgress, claim: RedriveClaim, case_run: CaseRun) -> TickOutcome:
+def run_tick(progress: RedriveProgress, case_run: CaseRun) -> TickOutcome:
     """Run one tick: read the queues, do the actions of `decide`, and end the case if it is over."""
     run = case_run.run
     situation = read_situation(progress, case_run.view.freeze_reason, run)
@@ -203,7 +202,8 @@ def run_tick(progress: RedriveProgress, claim: RedriveClaim, case_run: CaseRun) 
         # Opening thousands of FIFO groups takes longer than the Lambda has.
         may_open_groups=lambda: False,
     )
-    marker = RedriveMarker(progress.source_arn, progress.case_id, claim.seal_key)
+    seal_key = run.seal_keys.provide(progress.dlq_arn, SealUse.REDRIVE, run.now)
+    marker = RedriveMarker(progress.source_arn, progress.case_id, seal_key)
     with mover:
         progress = RedriveTick(situation, mover, marker, case_run.store, run).run_until_wait()
     return TickOutcome(
@@ -356,7 +356,9 @@ class RedriveTick(Struct):
                     self.marker.mark_quarantined,
                     reason=QUARANTINE_REASON,
                     quarantined_at=self.run.now,
-                    quarantine_seal_key=maker.receivers.provide_seal_key(queue_arn),
+                    quarantine_seal_key=self.run.seal_keys.provide(
+                        queue_arn, SealUse.QUARANTINE, self.run.now
+                    ),
                 )
                 gate = QuarantineGate(
                     maker, queue_arn, self.progress.source_arn, self.store.may_send_batch

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from secrets import token_hex
 from typing import Any
 
 from msgspec import Struct
@@ -24,9 +23,7 @@ from mendq.redrive.progress import RedriveProgress
 
 # How long a claim lasts: longer than a run, so that two runs never work on the same DLQ.
 CLAIM_SECONDS = 90
-_CLAIM_UPDATE = (
-    "SET claim_owner = :me, claim_until = :until, seal_key = if_not_exists(seal_key, :new)"
-)
+_CLAIM_UPDATE = "SET claim_owner = :me, claim_until = :until"
 _CLAIM_CONDITION = "attribute_not_exists(claim_until) OR claim_until <= :now OR claim_owner = :me"
 _SAVE_UPDATE = "SET progress_n = :n, document = :document"
 _SAVE_CONDITION = (
@@ -40,14 +37,12 @@ class RedriveClaim(Struct, frozen=True):
 
     Attributes:
         progress: The stored progress; None if there is none or it cannot be read.
-        seal_key: The key that signs the marks of this DLQ's messages. The first claim creates it.
         unreadable_reason: The reason why the stored progress cannot be read; empty if it can.
         progress_number: The version number of the stored progress; 0 if there is none. A new
             progress for this DLQ must begin with this number, or `save` refuses it.
     """
 
     progress: RedriveProgress | None
-    seal_key: bytes
     unreadable_reason: str = ""
     progress_number: int = 0
 
@@ -90,17 +85,15 @@ class RedriveStore(Table, frozen=True):
             me=owner,
             now=now,
             until=now + timedelta(seconds=CLAIM_SECONDS),
-            new=token_hex(),
         )
         if item is None:
             return None
-        seal_key = items.read_text(item, "seal_key").encode()
         try:
             return RedriveClaim(
-                _read_progress(item, dlq_arn), seal_key, progress_number=_read_progress_number(item)
+                _read_progress(item, dlq_arn), progress_number=_read_progress_number(item)
             )
         except CaseStoreUnreadable as error:
-            return RedriveClaim(None, seal_key, str(error), _read_progress_number(item))
+            return RedriveClaim(None, str(error), _read_progress_number(item))
 
     def save(self, progress: RedriveProgress, owner: str) -> RedriveProgress:
         """Store the progress under the next version number, and return it with that number.

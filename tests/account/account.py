@@ -280,6 +280,15 @@ def furnish_account(clients: Clients) -> Account:
         GlobalSecondaryIndexes=[index],  # type: ignore[list-item]
         BillingMode="PAY_PER_REQUEST",
     )
+    clients.dynamodb.create_table(
+        TableName="seals",
+        KeySchema=_keys("pk", "sk"),
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
     clients.s3.create_bucket(Bucket="cases")
     clients.__dict__["event_history_pace"] = CallRateLimit(None)
     for name in ("urgent", "info"):

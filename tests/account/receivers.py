@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mendq.cases.receivers import Receivers, read_receiver_facts
+from mendq.cases.seal_keys import SealKeys
 from mendq.model.receiver import Receiver
 from tests.account.account import Account
 
@@ -11,6 +12,10 @@ CONFIRMER = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 
 def open_receivers(account: Account) -> Receivers:
     return Receivers(account.clients.dynamodb, account.settings.case_table)
+
+
+def open_seal_keys(account: Account) -> SealKeys:
+    return SealKeys(account.clients.dynamodb, account.settings.case_table, "seals")
 
 
 def confirm_receiver(account: Account, queue_arn: str) -> None:

@@ -23,6 +23,7 @@ from tests.heal.operators import roll_back, send_decision
 
 STACK_OUTPUTS = {
     "CaseTable": "case_store",
+    "SealTable": "seals",
     "CaseBucket": "cases",
     "HealFunction": "heal",
     "FollowUpFunction": "follow_up",

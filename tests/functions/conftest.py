@@ -27,7 +27,11 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
     deployed_handlers: list[Entry[Any]] = []
 
     def deploy_handler(handler: Entry[Any], account: Account, /, **changes: Any) -> None:
-        account_settings = {**structs.asdict(account.settings), **changes}
+        account_settings = {
+            "seal_table": "seals",
+            **structs.asdict(account.settings),
+            **changes,
+        }
         handler_settings = {}
         for name in handler.settings_class.__struct_fields__:
             if name in account_settings:

@@ -29,8 +29,8 @@ def tags_of(params: Params) -> frozenset[tuple[str, str]]:
 
 
 def table_of(params: Params) -> str:
-    """Return the ARN of the case store, which is the only table, or of its index."""
-    table = _find_resource("AWS::DynamoDB::Table", "")
+    """Return the ARN of the called table, the case store or that of seal keys, or of its index."""
+    table = _find_resource("AWS::DynamoDB::Table", params["TableName"])
     return f"{table}/index/{params['IndexName']}" if "IndexName" in params else table
 
 

@@ -130,6 +130,7 @@ def _make_partition_context(partition_key: str) -> RequestContext:
 
 
 CASE_STORE = StackResource("CaseStore")
+SEALS = StackResource("Seals")
 WITHOUT_PARTITION = UNTAGGED
 PARTITION_OF_ACCOUNT = _make_partition_context("account")
 PARTITION_OF_QUEUE = _make_partition_context(queue("orders"))
@@ -141,6 +142,13 @@ OTHER_PARTITIONS = tuple(
 )
 CASE_WRITERS = (*WRITERS, "FollowUp", "Approve")
 LAMBDAS_WITH_THE_CASE_STORE = (*CASE_WRITERS, "Scan", "Probe")
+LAMBDAS_WITHOUT_SEALS = (
+    *(name for name in LAMBDAS_WITH_THE_CASE_STORE if name != "Redrive"),
+    "StartNightly",
+    "WatchNightly",
+    "DeliverReport",
+    "Nightly",
+)
 FOR_THE_TRAIL = RequestContext(
     keys={"kms:EncryptionContext:aws:cloudtrail:arn": "arn:aws:cloudtrail:::trail/theirs"}
 )
@@ -856,6 +864,38 @@ RIGHTS = (
         actions=("dynamodb:PutItem", *DELETE_ITEM),
         resources=(CASE_STORE,),
         contexts=(WITHOUT_PARTITION, PARTITION_OF_ACCOUNT, PARTITION_OF_QUEUE),
+        answers=NOT_GRANTED,
+    ),
+    # Only redrive reads the keys of the seals. No Lambda deletes them.
+    ExpectedRights(
+        settings=("default", "named"),
+        roles=("Redrive",),
+        actions=("dynamodb:GetItem", "dynamodb:UpdateItem"),
+        resources=(SEALS,),
+        contexts=(PARTITION_OF_QUEUE,),
+        answers=ALLOWED,
+    ),
+    ExpectedRights(
+        settings=("default", "named"),
+        roles=("Redrive",),
+        actions=("dynamodb:PutItem", *DELETE_ITEM, *READ_SEVERAL_ITEMS, *WRITE_TO_WHOLE_TABLE),
+        resources=(SEALS,),
+        contexts=(WITHOUT_PARTITION, PARTITION_OF_QUEUE),
+        answers=NOT_GRANTED,
+    ),
+    ExpectedRights(
+        settings=("default", "named"),
+        roles=LAMBDAS_WITHOUT_SEALS,
+        actions=(
+            *READ_OR_WRITE_ITEM,
+            "dynamodb:ConditionCheckItem",
+            "dynamodb:PartiQLSelect",
+            *DELETE_ITEM,
+            *READ_SEVERAL_ITEMS,
+            *WRITE_TO_WHOLE_TABLE,
+        ),
+        resources=(SEALS,),
+        contexts=(WITHOUT_PARTITION, PARTITION_OF_QUEUE, PARTITION_OF_ACCOUNT),
         answers=NOT_GRANTED,
     ),
     # No Lambda deletes the freeze, which is in the partition about the account.

@@ -9,9 +9,11 @@ from functools import partial
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, REGION
+from mendq.cli.permissions import make_look_policy, make_steer_policy
 from tests.local_account.callers import user
 from tests.local_account.queues import error_of
 
@@ -152,7 +154,7 @@ def test_deployed_probe_and_scan_roles_can_write_the_account_partition_and_no_ot
     (table,) = (
         name
         for name in account.client("dynamodb").list_tables()["TableNames"]
-        if name.startswith("Mendq-")
+        if name.startswith("Mendq-CaseStore")
     )
 
     def write(partition: str) -> Any:
@@ -181,7 +183,7 @@ def test_deployed_role_that_writes_cases_cannot_delete_the_freeze(
     (table,) = (
         name
         for name in account.client("dynamodb").list_tables()["TableNames"]
-        if name.startswith("Mendq-")
+        if name.startswith("Mendq-CaseStore")
     )
     freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}}
     evidence = {"pk": {"S": QUEUE_ARN}, "sk": {"S": "evidence#test_partition_keys"}}
@@ -191,3 +193,67 @@ def test_deployed_role_that_writes_cases_cannot_delete_the_freeze(
     transaction = [{"Delete": {"TableName": table, "Key": key}} for key in (evidence, freeze)]
     code, _ = error_of(lambda: client.transact_write_items(TransactItems=transaction))
     assert code == "AccessDeniedException"
+
+
+SEAL_KEY = {"pk": {"S": QUEUE_ARN}, "sk": {"S": "test_partition_keys"}}
+SEAL_CALLS: Mapping[str, Callable[[Any, str], Any]] = {
+    "get": lambda client, table: client.get_item(TableName=table, Key=SEAL_KEY),
+    "update": lambda client, table: client.update_item(
+        TableName=table,
+        Key=SEAL_KEY,
+        UpdateExpression="SET x = :x",
+        ExpressionAttributeValues={":x": {"S": "1"}},
+    ),
+    "scan": lambda client, table: client.scan(TableName=table),
+    "query": lambda client, table: query(client, table, "pk", QUEUE_ARN),
+}
+
+
+def list_denied_seal_calls(account: LocalAccount, *statements: dict[str, Any]) -> set[str]:
+    """Return the calls on the table of seal keys that IAM denies to a user with these rights."""
+    _, credentials = user(account, *statements)
+    client = account.client("dynamodb", **credentials)
+    table = account.outputs["SealTable"]
+    return {name for name, call in SEAL_CALLS.items() if is_denied(partial(call, client, table))}
+
+
+def is_denied(call: Callable[[], Any]) -> bool:
+    try:
+        call()
+    except ClientError as error:
+        return error.response["Error"]["Code"] == "AccessDeniedException"
+    return False
+
+
+ROLES_WITHOUT_SEALS = ("heal", "attach-dlq", "restore-policy", "follow-up", "approve", "rollback")
+
+
+@pytest.mark.parametrize("role", [*ROLES_WITHOUT_SEALS, "scan", "probe"])
+def test_deployed_role_cannot_read_or_make_keys_of_seals(account: LocalAccount, role: str) -> None:
+    statements = read_statements(account, role)
+    assert statements
+    assert list_denied_seal_calls(account, *statements) == SEAL_CALLS.keys()
+
+
+def test_deployed_redrive_role_can_read_and_make_single_keys_of_seals(
+    account: LocalAccount,
+) -> None:
+    assert list_denied_seal_calls(account, *read_statements(account, "redrive")) == {
+        "scan",
+        "query",
+    }
+    account.client("dynamodb").delete_item(TableName=account.outputs["SealTable"], Key=SEAL_KEY)
+
+
+@pytest.mark.parametrize("make_policy", [make_look_policy, make_steer_policy])
+def test_operators_policies_cannot_read_or_make_keys_of_seals(
+    account: LocalAccount, make_policy: Callable[[], Mapping[str, Any]]
+) -> None:
+    policy_text = json.dumps(make_policy())
+    policy_text = policy_text.replace("REGION", REGION).replace("ACCOUNT", ACCOUNT)
+    statements = json.loads(policy_text)["Statement"]
+    assert list_denied_seal_calls(account, *statements) == SEAL_CALLS.keys()
+    _, credentials = user(account, *statements)
+    client = account.client("dynamodb", **credentials)
+    if make_policy is make_look_policy:
+        client.scan(TableName=account.outputs["CaseTable"])

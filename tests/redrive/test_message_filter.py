@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from mendq.model.seal import SealKey
 from mendq.redrive.message_filter import (
     DOCUMENT_FIELD_NAMES,
     EVERY_MESSAGE_FILTER,
@@ -493,8 +494,8 @@ def test_filter_logic_obeys_de_morgan_and_never_matches_expression_and_negation(
 
 def test_filter_on_the_redrive_mark_also_matches_the_quarantined_message() -> None:
     """In the quarantine another attribute replaces the redrive mark."""
-    quarantined = RedriveMarker(SOURCE, "case-1", b"key").mark_quarantined(
-        MESSAGE, "came back", NOW, b"key of the quarantine"
+    quarantined = RedriveMarker(SOURCE, "case-1", SealKey(b"key")).mark_quarantined(
+        MESSAGE, "came back", NOW, SealKey(b"key of the quarantine")
     )
     assert REDRIVE_MARK_NAME not in quarantined.attributes
     for asked in ("redrive == 'case-1'", "redrive_count == `2`", f"source == '{SOURCE}'"):

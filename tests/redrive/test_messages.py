@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mendq.model.facts import Facts
+from mendq.model.seal import SealKey
 from mendq.redrive.messages import (
     MAXIMUM_COUNTED_REDRIVES,
     QUARANTINE_MARK_NAME,
@@ -40,11 +41,11 @@ def make_marked_message(name: str, value: object, data_type: str = "String") -> 
     return replace(OLD, attributes={**OLD.attributes, name: MessageAttribute(data_type, given)})
 
 
-SEAL_KEY = b"the quarantine's"
+SEAL_KEY = SealKey(b"the quarantine's")
 
 
 def quarantine_message(of: Message, why: str = "it came back") -> Message:
-    return RedriveMarker(SOURCE, "case-1", b"").mark_quarantined(of, why, NOW, SEAL_KEY)
+    return RedriveMarker(SOURCE, "case-1", SealKey(b"")).mark_quarantined(of, why, NOW, SEAL_KEY)
 
 
 def test_redrive_count_grows_with_every_redrive_even_out_of_quarantine() -> None:
@@ -120,7 +121,7 @@ def test_seal_of_the_quarantine_does_not_hold_for_a_message_that_differs(
 
 def test_seal_of_another_quarantine_does_not_hold() -> None:
     sealed = quarantine_message(MARKER.mark_redriven(OLD))
-    assert not is_quarantine_mark_sealed(sealed, b"another quarantine's")
+    assert not is_quarantine_mark_sealed(sealed, SealKey(b"another quarantine's"))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ FOREIGN_MARKS = {
     "died in another source": copy_attributes(RETURNED, OLD.body, source_arn=OTHER),
     "another body": copy_attributes(RETURNED),
     "another body without a source": copy_attributes(RETURNED, source_arn=None),
-    "another key": RedriveMarker(SOURCE, "case", b"no key of its").mark_redriven(OLD),
+    "another key": RedriveMarker(SOURCE, "case", SealKey(b"no key of its")).mark_redriven(OLD),
     "another case": RedriveMarker(SOURCE, "another case", MARKER.seal_key).mark_redriven(OLD),
     "another source": RedriveMarker(OTHER, "case", MARKER.seal_key).mark_redriven(OLD),
     "empty seal": make_marked_message(REDRIVE_MARK_NAME, {**SENT, "seal": ""}),

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
+from mendq.model.seal import SealKey
 from mendq.redrive.messages import (
     REDRIVE_MARK_NAME,
     Message,
@@ -36,7 +37,7 @@ from mendq.redrive.mover import (
 )
 from tests.redrive.world import RedriveWorld, make_bodies, make_redrive_world
 
-KEY = b"its key"
+KEY = SealKey(b"its key")
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 # One second more than the mover's visibility timeout.
 A_VISIBILITY_LATER = 121

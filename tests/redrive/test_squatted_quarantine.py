@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs
+from mendq.cases.seal_keys import SealUse
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.plan import Refusal
@@ -17,7 +18,7 @@ from mendq.model.receiver import Receiver
 from mendq.model.state import State
 from mendq.redrive.messages import Message, is_quarantine_mark_sealed
 from mendq.redrive.redrive import QuarantineGate
-from tests.account.receivers import confirm_receiver, open_receivers
+from tests.account.receivers import confirm_receiver, open_receivers, open_seal_keys
 from tests.redrive.world import LATE, RedriveWorld, make_bodies, read_queue
 from tests.waiting import replace_sleep
 
@@ -80,17 +81,17 @@ def test_redrive_seals_quarantined_messages_with_the_quarantines_key_also_after_
     world: RedriveWorld,
 ) -> None:
     """The key is the quarantine's own, and stays if a person confirms the queue again."""
-    receivers = open_receivers(world.account)
+    seal_keys = open_seal_keys(world.account)
     first, second, *_ = send_canary(world)
-    assert receivers.load_seal_key(world.quarantine_arn) is None
+    assert seal_keys.load(world.quarantine_arn, SealUse.QUARANTINE) is None
     return_messages(world, first)
     world.tick()
     confirm_receiver(world.account, world.quarantine_arn)
     return_messages(world, second)
     world.tick()
-    seal_key = receivers.load_seal_key(world.quarantine_arn)
+    seal_key = seal_keys.load(world.quarantine_arn, SealUse.QUARANTINE)
     assert seal_key
-    assert receivers.load_seal_key(world.dlq) is None
+    assert seal_keys.load(world.dlq, SealUse.QUARANTINE) is None
     messages = world.read_messages(world.quarantine_arn)
     assert len(messages) == 2
     assert all(is_quarantine_mark_sealed(message, seal_key) for message in messages)

@@ -222,8 +222,9 @@ def test_freeze_stops_a_running_tick_after_its_current_batch(world: RedriveWorld
 def test_redrive_sends_nothing_while_the_freeze_cannot_be_read(world: RedriveWorld) -> None:
     world.begin(*make_bodies(9))
 
-    def fail(**_: object) -> None:
-        raise ReadTimeoutError(endpoint_url="dynamodb")
+    def fail(params: dict[str, Any], **_: object) -> None:
+        if b'"freeze"' in params["body"]:
+            raise ReadTimeoutError(endpoint_url="dynamodb")
 
     events: Any = world.account.clients.dynamodb.meta.events
     events.register("before-call.dynamodb.GetItem", fail)

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from mendq.model.facts import Facts
 from mendq.model.queue import RedrivePolicy
+from mendq.model.seal import SealKey
 from mendq.redrive.messages import Message, RedriveMarker
 from mendq.redrive.progress import RedriveProgress, RedriveQueues
 
@@ -16,7 +17,7 @@ SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
 DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 MOST_BYTES = 262_144
 RECEIVES = 3
-MARKER = RedriveMarker(SOURCE, "case", b"its key")
+MARKER = RedriveMarker(SOURCE, "case", SealKey(b"its key"))
 
 
 def begin_progress(size: int = 5) -> RedriveProgress:

@@ -275,7 +275,7 @@ def make_run(
     settings = account.settings
     return RedriveRun(
         clients=clients or context.clients,
-        settings=RedriveSettings(**structs.asdict(settings), bounds=bounds),
+        settings=RedriveSettings(**structs.asdict(settings), seal_table="seals", bounds=bounds),
         owner=context.owner,
         now=context.now,
         remaining_seconds=lambda: remaining_seconds,

@@ -352,6 +352,8 @@ def _price_table(stack: BilledStack) -> CostLine:
         f"at most {TABLE_READS_PER_LAMBDA_RUN} reads and {TABLE_WRITES_PER_LAMBDA_RUN} writes in a "
         "run of a Lambda"
     )
+    if stack.has_lambda("redrive"):
+        reason += "; nothing calls the table of seal keys while no message is redriven"
     units_by_price = {
         prices.READ_UNIT: table_read_count,
         prices.WRITE_UNIT: table_write_count,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_metric_series
-from mendq.aws.errors import translate_aws_errors
+from mendq.aws.errors import CaseStoreUnavailable, translate_aws_errors
 from mendq.aws.queue import list_queue_names, read_queue_tags
 from mendq.catalogue.dlq.time_left import URGENT_BELOW_TIME_LEFT, sort_by_urgency
 from mendq.catalogue.dlq.unconfirmed_receiver import (
@@ -36,7 +36,7 @@ from mendq.cli.commands import (
     command,
 )
 from mendq.cli.exit_codes import Exit
-from mendq.cli.invocation import Invocation
+from mendq.cli.invocation import Invocation, describe_error
 from mendq.cli.output import Output, format_age, make_table
 from mendq.cli.queues import find_queue, make_queue_argument, read_managed_queues
 from mendq.cli.redrive.choice import MessageChoice, with_choice_options
@@ -250,7 +250,7 @@ def peek(
         warning = f"{quarantine_facts.name} may be another person's queue: {objection}"
         call.out.say(warning, "yellow")
     route = Route(quarantine_facts, quarantine_facts)
-    source_finder = make_quarantine_source_finder(call.account, quarantine_facts)
+    source_finder = _find_peek_source_finder(call, quarantine_facts)
     shown_messages = _ShownMessages(source_finder, with_bodies=bodies)
     look_at_messages(call, route, shown_messages.add, limit)
     call.out.print_json(shown_messages.documents)
@@ -274,6 +274,18 @@ def peek(
         call.out.say(f"{cut_text}, because {whole_text}: {remedy}", "yellow")
 
 
+def _find_peek_source_finder(call: Invocation, quarantine: Facts) -> QuarantineSourceFinder | None:
+    """Return the finder that checks seals. Warn and return None if the key cannot be read."""
+    try:
+        return make_quarantine_source_finder(call.account, quarantine)
+    except CaseStoreUnavailable as error:
+        warning = (
+            "the key of Mendq's seals cannot be read, so nobody checks who sent these messages"
+        )
+        call.out.say(f"{warning}: {describe_error(error)}", "yellow")
+        return None
+
+
 class _ShownMessages(Struct):
     """The messages that `peek` shows, with their documents. A body is kept only if it is shown.
 
@@ -282,7 +294,8 @@ class _ShownMessages(Struct):
     memory.
     """
 
-    source_finder: QuarantineSourceFinder
+    # None if the key of the seals cannot be read.
+    source_finder: QuarantineSourceFinder | None
     with_bodies: bool
     messages: list[Message] = field(default_factory=list)
     documents: list[dict[str, Any]] = field(default_factory=list)
@@ -299,7 +312,7 @@ class _ShownMessages(Struct):
             self.whole_bytes += shown_message.size_bytes
         document = make_message_document(kept.message, with_body=self.with_bodies)
         document["bytes"] = message.size_bytes
-        document["is_sealed"] = self.source_finder.is_origin_proven(message)
+        document["is_sealed"] = self.source_finder and self.source_finder.is_origin_proven(message)
         cut_parts = kept.list_cut_parts()
         if cut_parts:
             document["cut"] = cut_parts
@@ -312,7 +325,7 @@ def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -
     out.say(message.message_id, "bold")
     if document["why"] is None:
         out.say_indented("why it is here is not known: it bears no mark of Mendq's", "yellow")
-    elif not document["is_sealed"]:
+    elif document["is_sealed"] is False:
         warning = "its mark has no seal of Mendq: anyone who may send here can have written it"
         out.say_indented(warning, "yellow")
     labelled_fields = []

@@ -37,6 +37,7 @@ from mendq.cli.redrive.route import Route, find_route_to_replacement, find_route
 from mendq.cli.redrive.work import DlqWork, MessageAction, WaitForTurn
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.receiver import Receiver, list_changed_parts
+from mendq.model.seal import SealKey
 from mendq.notifications.text import format_count, format_duration
 from mendq.redrive.messages import Message, MoveResult, RedriveMarker
 from mendq.redrive.mover import Destination, MessageMover
@@ -191,7 +192,7 @@ class SendBackWork(DlqWork, frozen=True):
         source_url = queue_url(account.clients, source.queue_arn)
         # The key of the mark is random and not stored, because Mendq does not follow up messages
         # that a person sends back.
-        add_mark = RedriveMarker(source.queue_arn, run_id, token_bytes()).mark_redriven
+        add_mark = RedriveMarker(source.queue_arn, run_id, SealKey(token_bytes())).mark_redriven
         destination = Destination(
             source.queue_arn, source_url, run_id, add_mark, source.maximum_message_bytes
         )

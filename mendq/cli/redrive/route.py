@@ -17,6 +17,7 @@ from mendq.aws.dlqs import ERROR_CODES_WITHOUT_MOVE_TASKS, list_source_arns
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, error_code_of
 from mendq.aws.queue import queue_url, read_queue_tags
 from mendq.cases.receivers import Receivers
+from mendq.cases.seal_keys import SealUse
 from mendq.catalogue.dlq.redrive_causes import (
     KMS_READ_ACTION,
     REDRIVE_TAG,
@@ -52,6 +53,7 @@ from mendq.model.receiver import (
     find_receiver_objection,
     find_source_objection,
 )
+from mendq.model.seal import SealKey
 from mendq.model.steps import RedriveMessages
 from mendq.notifications.commands import (
     make_aws_command,
@@ -86,7 +88,7 @@ class QuarantineSourceFinder(SourceFinder, frozen=True):
     """
 
     # The secret key of the seals. None if Mendq has sealed nothing for this quarantine.
-    seal_key: bytes | None
+    seal_key: SealKey | None
 
     def find_source_arn(self, message: Message) -> str | None:
         """Return the ARN of the queue that the quarantine mark names. None without a mark."""
@@ -489,11 +491,13 @@ def require_unchanged_quarantine(account: Account, quarantine: Facts, source_arn
 def make_quarantine_source_finder(account: Account, quarantine: Facts) -> QuarantineSourceFinder:
     """Return the finder for messages of a quarantine, with the key of its seals.
 
-    There is no key if Mendq is not deployed, or if its version there is too old to seal.
+    There is no key if Mendq is not deployed, or if its version there is too old to seal. Raises
+    CaseStoreUnavailable if the key cannot be read.
     """
-    receivers = account.open_store_if_deployed(Receivers)
-    seal_key = None if receivers is None else receivers.load_seal_key(quarantine.queue_arn)
-    return QuarantineSourceFinder(seal_key)
+    seal_keys = account.open_seal_keys_if_deployed()
+    if seal_keys is None:
+        return QuarantineSourceFinder(None)
+    return QuarantineSourceFinder(seal_keys.load(quarantine.queue_arn, SealUse.QUARANTINE))
 
 
 def _require_no_objection(quarantine: Facts, objection: str | None, source_arn: str) -> None:

@@ -14,7 +14,9 @@ from unittest.mock import patch
 
 from moto.sqs.models import sqs_backends
 
+from mendq.cases.seal_keys import SealUse
 from mendq.model.queue import RedrivePolicy
+from mendq.model.seal import SealKey
 from mendq.redrive.messages import (
     QUARANTINE_MARK_NAME,
     REDRIVE_MARK_NAME,
@@ -24,7 +26,7 @@ from mendq.redrive.messages import (
 )
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
 from tests.account.account import ACCOUNT, REGION
-from tests.account.receivers import open_receivers
+from tests.account.receivers import open_seal_keys
 from tests.cli.builders import Operator
 from tests.redrive.world import DIED_IN, RedriveWorld, send
 
@@ -129,11 +131,13 @@ def write_sealed(
         attributes={name: MessageAttribute("String", value) for name, value in attributes.items()},
         group_id=group if quarantine_arn.endswith(".fifo") else "",
     )
-    marked = RedriveMarker(source or queues.source, "case-7", b"").mark_quarantined(
+    marked = RedriveMarker(source or queues.source, "case-7", SealKey(b"")).mark_quarantined(
         message,
         "came back",
         datetime(2026, 11, 21, 20, tzinfo=UTC),
-        open_receivers(queues.account).provide_seal_key(quarantine_arn),
+        open_seal_keys(queues.account).provide(
+            quarantine_arn, SealUse.QUARANTINE, datetime.now(UTC)
+        ),
     )
     sealed = {name: str(attribute.value) for name, attribute in marked.attributes.items()}
     return queues.write(text, quarantine_arn, group, **sealed, **make_died_in_attribute("nobody"))

@@ -63,6 +63,11 @@ def check_retained_resources(template: Template) -> Iterator[str]:
             if "Retain" in policies:
                 yield f"{name} is kept, and docs/leaving.md does not name it"
             continue
+        if name.startswith("Seals"):
+            # Its keys are of no use without the stack.
+            if policies != {"Delete"}:
+                yield f"{name} is kept, and docs/leaving.md does not name it"
+            continue
         if policies != {"Retain"}:
             yield f"{name} goes with the stack"
         if RETAINED[resource["Type"]] in resource["Properties"]:
