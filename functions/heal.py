@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 
 from functions.entry import Event, LambdaInvocation, entry, send_counts_by_symptom
-from mendq.aws.errors import CaseUnreadable
+from mendq.aws.errors import CaseStoreUnavailable, CaseUnreadable
 from mendq.cases.context import FixContext
+from mendq.cases.spent_metrics import SpentMetrics
 from mendq.heal.apply import write_attributes
 from mendq.heal.batch import BatchResult, heal_failed_calls, heal_findings
 from mendq.heal.resume import continue_case
@@ -22,10 +24,32 @@ MAXIMUM_LOGGED_NAMES = 20
 def handler(event: Event, invocation: HealInvocation) -> Event:
     """Call the handler for this kind of event, and return its answer.
 
+    Count the metrics that were read in the case store, so that the scan reads fewer.
+
     Raises:
         CaseUnreadable: The event is of no kind that heal knows, or it names no case. The errors of
             `handle_case` are raised too.
     """
+    try:
+        return _handle_event(event, invocation)
+    finally:
+        _note_read_metrics(invocation)
+
+
+def _note_read_metrics(invocation: HealInvocation) -> None:
+    """Add the metrics that this invocation has read to the day's number.
+
+    If the case store does not answer, they are not counted: the case is handled already.
+    """
+    clients = invocation.clients
+    metric_count = clients.metric_count.take()
+    if metric_count:
+        store = SpentMetrics(clients.dynamodb, invocation.settings.case_table)
+        with suppress(CaseStoreUnavailable):
+            store.note_spent_metrics(metric_count, invocation.now)
+
+
+def _handle_event(event: Event, invocation: HealInvocation) -> Event:
     if "found" in event:
         return handle_findings(event, invocation)
     if "Records" in event:

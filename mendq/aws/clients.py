@@ -173,6 +173,18 @@ def _make_client_property(service_name: str, **config_overrides: Any) -> Any:
     return cached_property(create_client)
 
 
+class MetricCount(Struct):
+    """The number of metrics that CloudWatch was asked for. AWS bills each of them."""
+
+    asked: int = 0
+
+    def take(self) -> int:
+        """Return the number since the last call of this method."""
+        count = self.asked
+        self.asked = 0
+        return count
+
+
 class Clients(Struct, frozen=True, dict=True):
     """The AWS clients. Creating a client takes milliseconds, so it happens on first use."""
 
@@ -220,6 +232,11 @@ class Clients(Struct, frozen=True, dict=True):
         "cached_property[ResourceGroupsTaggingAPIClient]",
         _make_client_property("resourcegroupstaggingapi"),
     )
+
+    @cached_property
+    def metric_count(self) -> MetricCount:
+        """The metrics that these clients asked CloudWatch for."""
+        return MetricCount()
 
     @cached_property
     def event_history_pace(self) -> CallRateLimit:

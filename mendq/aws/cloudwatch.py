@@ -287,6 +287,7 @@ def read_metric_series(
     Raises:
         FactsUnavailable: CloudWatch cannot be read.
     """
+    clients.metric_count.asked += len(queries)
     with translate_aws_errors(f"metrics of {subject}"):
         pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
             StartTime=since, EndTime=until, MetricDataQueries=queries, ScanBy="TimestampAscending"

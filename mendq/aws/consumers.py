@@ -200,6 +200,21 @@ def list_active_function_arns(mappings: Iterable[EventSourceMapping]) -> list[st
 FunctionMetrics = Mapping[str, Any]
 
 
+_FUNCTION_METRIC_FIELDS = (
+    "duration_p99_seconds",
+    "error_share",
+    "throttled_share",
+    "duration_p50_seconds",
+    "invocations",
+    "failed_stretch",
+)
+
+
+def copy_function_metrics(consumer: LambdaConsumer) -> FunctionMetrics:
+    """Return the metrics that a consumer has, as `read_function_metrics` returns them."""
+    return {name: getattr(consumer, name) for name in _FUNCTION_METRIC_FIELDS}
+
+
 def read_function_metrics(
     clients: Clients, function_names: Sequence[str], now: datetime
 ) -> dict[str, FunctionMetrics]:

@@ -482,5 +482,5 @@ _FACTS_ADDER_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.REDRIVE_SOURCES: FactsReader.with_redrive_sources,
     Need.MEASUREMENTS: FactsReader.with_measurements,
     Need.REDRIVES: FactsReader.with_redrives,
-    Need.DAYS_OF_TRAFFIC: FactsReader.with_days_of_traffic,
+    Need.DAYS_OF_TRAFFIC: lambda reader, facts: reader.with_days_of_traffic(facts),
 }

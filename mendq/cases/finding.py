@@ -17,6 +17,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, ValidationError, convert, json
 
+from mendq.cases.measured_facts import (
+    MOST_PACKED_CHARACTERS,
+    MeasuredFacts,
+    pack_measured_facts,
+)
 from mendq.model.facts import SourceCheck
 from mendq.model.queue import QUEUE_ARN_PATTERN
 from mendq.model.severity_class import SeverityClass
@@ -60,18 +65,21 @@ class SharedFinding(Struct, frozen=True, omit_defaults=True):
         open_at: Other queues with an open case of the symptom. heal checks if one of these cases
             already asks people for the missing queue.
         sources: What the scan knows about the first MAXIMUM_NAMED_QUEUES sources of a DLQ.
+        measured: The metrics that the scan has read (`mendq/cases/measured_facts.py`); empty if it
+            read none.
     """
 
     others: Annotated[tuple[_QueueArn, ...], Meta(max_length=MAXIMUM_NAMED_QUEUES)] = ()
     more: Annotated[int, Meta(ge=0)] = 0
     open_at: Annotated[tuple[_QueueArn, ...], Meta(max_length=MAXIMUM_FINDINGS_PER_CALL)] = ()
     sources: Annotated[tuple[SourceReference, ...], Meta(max_length=MAXIMUM_NAMED_QUEUES)] = ()
+    measured: Annotated[str, Meta(max_length=MOST_PACKED_CHARACTERS)] = ""
 
 
 class FindingReference(SharedFinding, frozen=True, omit_defaults=True, kw_only=True):
     """A finding as the scan passes it to heal: the queue and the symptom to look at.
 
-    It has no measurements, because heal reads the queue itself.
+    Heal reads the queue itself. The metrics in `measured` only save it from paying for them again.
     """
 
     queue_arn: str
@@ -103,6 +111,8 @@ class Finding:
             the messages in the DLQ.
         is_hygiene: True if the queue may be meant to be like that.
         severity_class: The severity class; None for the class that the symptom usually has.
+        measured: The metrics that the scan has read about the queue; None if it read none, or not
+            all that heal may need.
     """
 
     queue_arn: str
@@ -118,6 +128,7 @@ class Finding:
     should_page: bool = field(default=True, compare=False)
     is_hygiene: bool = field(default=False, compare=False)
     severity_class: SeverityClass | None = field(default=None, compare=False)
+    measured: MeasuredFacts | None = field(default=None, compare=False)
 
     @property
     def reference(self) -> FindingReference:
@@ -132,6 +143,7 @@ class Finding:
                 )
                 for check in self.source_checks[:MAXIMUM_NAMED_QUEUES]
             ),
+            measured=pack_measured_facts(self.measured) if self.measured else "",
             queue_arn=self.queue_arn,
             symptom=self.symptom,
         )

@@ -32,7 +32,7 @@ only for not_managed, not_found and said_of_another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -40,6 +40,7 @@ from typing import Any
 
 from msgspec import Struct, field, structs
 
+from mendq.aws.consumers import FunctionMetrics, copy_function_metrics
 from mendq.aws.dlqs import list_source_arns
 from mendq.aws.errors import (
     CaseStoreUnreadable,
@@ -53,6 +54,7 @@ from mendq.cases import items
 from mendq.cases.context import FixContext
 from mendq.cases.finding import SharedFinding
 from mendq.cases.made_dlqs import MadeDlqs
+from mendq.cases.measured_facts import MeasuredFacts, unpack_measured_facts
 from mendq.cases.pins import NEEDS_FROM_PEOPLE, add_pins
 from mendq.cases.seen_moves import SeenMoves
 from mendq.cases.spread import Reach, mass_symptom_key
@@ -73,6 +75,7 @@ from mendq.model.harms import (
     list_causing_attributes,
     may_case_have_caused_symptom,
 )
+from mendq.model.metrics import Measurement, Window
 from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Ignore, Refusal
@@ -368,7 +371,8 @@ def _measure_finding(group: Group, situation: Situation, run: FixContext) -> Sit
     """Measure the queue. Return the situation, or the outcome if the finding is declined.
 
     AWS charges for metrics, so decline without measuring if the result would only repeat a recent
-    case.
+    case. Use the metrics that the scan has just read, except if a write may follow: whoever may
+    invoke heal could forge them.
     """
     symptom = group.symptom
     tags = situation.facts.tags
@@ -383,7 +387,10 @@ def _measure_finding(group: Group, situation: Situation, run: FixContext) -> Sit
         modified_at = gather_facts(run, group.queue_arn, tags, {Need.QUEUE}).modified_at
         if would_repeat_without_metrics(last_case, situation.mode, run.now, modified_at):
             return make_declined_outcome("said_already", last_case.reason)
-    facts = gather_facts(run, group.queue_arn, tags, symptom.all_needs)
+    measured_facts = None
+    if not situation.would_write_plan:
+        measured_facts = unpack_measured_facts(group.shared_finding.measured)
+    facts = gather_facts(run, group.queue_arn, tags, symptom.all_needs, measured_facts)
     return confirm_finding(group, situation, facts, run)
 
 
@@ -471,18 +478,58 @@ def make_facts_reader(run: FixContext) -> FactsReader:
     )
 
 
-def gather_facts(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs: Needs) -> Facts:
+class _ReusingReader(FactsReader, frozen=True, kw_only=True):
+    """A reader for one queue that uses the metrics of a scan and does not read them again."""
+
+    measured_facts: MeasuredFacts
+
+    def measure(self, window_by_arn: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
+        return dict.fromkeys(window_by_arn, self.measured_facts.measurement)
+
+    def read_function_metrics(self, function_names: Sequence[str]) -> Mapping[str, FunctionMetrics]:
+        """Return the scan's metrics; read them if the scan did not see one of the functions."""
+        metrics_by_name = {
+            consumer.name: copy_function_metrics(consumer)
+            for consumer in self.measured_facts.consumers
+        }
+        if metrics_by_name.keys() >= set(function_names):
+            return metrics_by_name
+        return FactsReader.read_function_metrics(self, function_names)
+
+    def with_days_of_traffic(self, facts: Facts) -> Facts:
+        """Return the facts with the traffic of four days; read it if the scan did not."""
+        days_of_traffic = self.measured_facts.days_of_traffic
+        if days_of_traffic is None:
+            return FactsReader.with_days_of_traffic(self, facts)
+        return replace(facts, days_of_traffic=days_of_traffic)
+
+
+def gather_facts(
+    run: FixContext,
+    queue_arn: str,
+    tags: Mapping[str, str],
+    needs: Needs,
+    measured_facts: MeasuredFacts | None = None,
+) -> Facts:
     """Return the queue's attributes and the facts that `needs` names. Read nothing else.
+
+    If `measured_facts` still fit the queue, their metrics are used and not read again.
 
     Raises:
         FactsUnavailable, QueueRefusesUs: AWS could not be read.
         CaseStoreUnavailable, CaseStoreUnreadable: The case store could not be read.
     """
-    return _gather_more_facts(run, make_facts_reader(run).read_queue(queue_arn, tags, needs), needs)
+    reader = make_facts_reader(run)
+    facts = reader.read_queue(queue_arn, tags, needs)
+    if measured_facts and measured_facts.fits(facts, run.now):
+        reader = _ReusingReader(**structs.asdict(reader), measured_facts=measured_facts)
+    return _gather_more_facts(run, facts, needs, reader)
 
 
-def _gather_more_facts(run: FixContext, facts: Facts, needs: Needs) -> Facts:
-    facts = make_facts_reader(run).with_needed_facts(facts, needs)
+def _gather_more_facts(
+    run: FixContext, facts: Facts, needs: Needs, reader: FactsReader | None = None
+) -> Facts:
+    facts = (reader or make_facts_reader(run)).with_needed_facts(facts, needs)
     return add_pins(run, facts, needs) if NEEDS_FROM_PEOPLE.intersection(needs) else facts
 
 

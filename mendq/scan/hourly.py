@@ -41,8 +41,8 @@ Rules:
    faults in configurations are sent to heal in a day. If many queues show a symptom, only
    MAXIMUM_FINDINGS_PER_CALL of them (`mendq/cases/finding.py`) are sent, in one call of heal. The
    most urgent findings are sent first. If another symptom of the queue explains a finding, the
-   finding waits. Metrics that heal will read again count in the scan's budget; if the budget is
-   spent, only faults in configurations wait.
+   finding waits. Heal counts the metrics that it reads in the scan's budget; if too few are left,
+   faults in configurations wait.
 
 8. A baseline, the configuration of a healthy queue, is stored only if everything on the queue was
    checked (rule 7 of `scan.py`), the scan found no fault, and no case is open or ended unresolved
@@ -408,28 +408,50 @@ def _send_findings_to_heal(
     ]
     limited_findings = limit_mass_findings(due_findings, mass_symptoms)
     findings_by_urgency = sort_by_urgency(limited_findings, lambda finding: finding.seconds_left)
-    affordable_findings = [
-        finding
-        for finding in findings_by_urgency
-        if _fits_metrics_budget(finding, symptom_by_name[finding.symptom], reader, context)
-    ]
+    affordable_findings = _select_affordable_findings(
+        findings_by_urgency, symptom_by_name, reader, context
+    )
     for findings_of_a_call in group_into_calls(affordable_findings):
         _call_heal(findings_of_a_call, context)
 
 
-def _fits_metrics_budget(
-    finding: Finding, symptom: Symptom, reader: ScanReader, context: ScanContext
-) -> bool:
-    """Count the metrics that heal will read for a finding as spent.
+def _select_affordable_findings(
+    findings: Sequence[Finding],
+    symptom_by_name: Mapping[str, Symptom],
+    reader: ScanReader,
+    context: ScanContext,
+) -> list[Finding]:
+    """Return the findings without those for which heal would read metrics above the budget.
 
-    Return False if the finding must wait, because the budget is spent or time is short. Only a
-    fault in the configuration waits. For other findings the scan has read billed metrics already.
+    Only a fault in the configuration waits, if the budget is spent or time is short. For other
+    findings the scan has read billed metrics already. Nothing is counted as spent here: heal counts
+    what it reads.
     """
-    metric_count = reader.count_metrics_that_heal_reads(finding.queue_arn, symptom.all_needs)
-    if metric_count and symptom.is_of_configuration:
-        return context.allowance.may_measure(metric_count)
-    context.scan_store.note_spent_metrics(metric_count, context.now)
-    return True
+    affordable_findings: list[Finding] = []
+    metrics_left: int | None = None
+    for finding in findings:
+        symptom = symptom_by_name[finding.symptom]
+        metric_count = 0
+        if symptom.is_of_configuration:
+            metric_count = reader.count_metrics_that_heal_reads(
+                finding.queue_arn, symptom.all_needs
+            )
+        if metric_count:
+            if metrics_left is None:
+                metrics_left = _count_metrics_left(context)
+            if metric_count > metrics_left:
+                continue
+            metrics_left -= metric_count
+        affordable_findings.append(finding)
+    return affordable_findings
+
+
+def _count_metrics_left(context: ScanContext) -> int:
+    """Return how many metrics may still be read in this hour; 0 if there is no time for more."""
+    if not context.has_time_for_more:
+        return 0
+    limit = count_allowed_metrics(context.settings.limits.scan_metrics_per_day, context.now)
+    return limit - context.scan_store.read_spent_metrics(context.now)
 
 
 def _select_due_findings(

@@ -101,6 +101,7 @@ from mendq.aws.errors import ConsumersUnknown, FactsUnavailable, QueueGone, Queu
 from mendq.aws.facts_reader import function_names
 from mendq.aws.queue import ManagedQueue, read_tags_if_allowed
 from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_key
+from mendq.cases.measured_facts import MeasuredFacts
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import DetectedFault, Detection, Symptom
 from mendq.model.facts import Facts, Need
@@ -756,13 +757,14 @@ def _measure_batch(
         except Exception as error:  # noqa: BLE001 - recorded; other queues are still checked
             error_by_arn[suspect.queue_arn] = error
             continue
+        facts = replace(facts, measurement=measurement)
+        findings_of_queue: list[Finding] = []
         for symptom in suspect.symptoms:
             try:
-                findings += _detect_symptom(
-                    symptom, replace(facts, measurement=measurement), reader, may_measure
-                )
+                findings_of_queue += _detect_symptom(symptom, facts, reader, may_measure)
             except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
                 error_by_arn[suspect.queue_arn] = error
+        findings += _add_measured_facts(findings_of_queue, facts, suspect.window, reader)
     return ScanResult(
         measured=len(measurement_by_arn),
         metrics=_count_later_metrics(suspect_batch, measurement_by_arn, reader),
@@ -777,6 +779,25 @@ def _measure_batch(
         },
         levels_by_arn=_summarize_queue_levels(suspect_batch, measurement_by_arn),
     )
+
+
+def _add_measured_facts(
+    findings: Sequence[Finding], facts: Facts, window: Window, reader: ScanReader
+) -> list[Finding]:
+    """Return the findings with the metrics of the queue, which heal need not read again then.
+
+    If only some kinds of metrics were read, heal needs more. The findings are then not changed.
+    """
+    if not findings or facts.measurement is None or "every queue" not in window.kinds:
+        return [*findings]
+    days_of_traffic = None
+    if reader.has_days_of_traffic(facts.queue_arn):
+        with suppress(FactsUnavailable):
+            days_of_traffic = reader.with_days_of_traffic(facts).days_of_traffic
+    measured_facts = MeasuredFacts(
+        reader.now, facts.measurement, facts.lambda_consumers, days_of_traffic
+    )
+    return [replace(finding, measured=measured_facts) for finding in findings]
 
 
 def _count_later_metrics(

@@ -32,7 +32,7 @@ from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import findings_key, start_of_hour
 from mendq.cases.partitions import ACCOUNT_PARTITION
-from mendq.cases.transactions import Table
+from mendq.cases.spent_metrics import SpentMetrics
 from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.model.facts import QueueFacts
 from mendq.model.queue import DEFAULT_NUMBER_BY_ATTRIBUTE, queue_arn_or_none
@@ -76,7 +76,7 @@ class Stretch(Struct, frozen=True):
     is_leftover: bool = False
 
 
-class ScanStore(Table, frozen=True):
+class ScanStore(SpentMetrics, frozen=True):
     """The scan's items in the case store. `owner` is the run's own token.
 
     Raises:
@@ -176,36 +176,6 @@ class ScanStore(Table, frozen=True):
             update_expression += f", {_LEFTOVER_KEY}"
         self.change(
             _SCAN_KEY, update_expression, "#owner = :me AND #round = :round", **value_by_placeholder
-        )
-
-    def spend_metrics(self, metric_count: int, daily_limit: int, now: datetime) -> bool:
-        """Count metrics as read on this day.
-
-        Return False, and count none, if more than `daily_limit` would then be read on this day.
-        """
-        limit_condition = "attribute_not_exists(asked) OR asked <= :left"
-        return metric_count <= daily_limit and self._add_spent_metrics(
-            metric_count, now, limit_condition, left=daily_limit - metric_count
-        )
-
-    def note_spent_metrics(self, metric_count: int, now: datetime) -> None:
-        """Add to the day's number of read metrics, even if that exceeds the daily limit."""
-        if metric_count:
-            self._add_spent_metrics(metric_count, now)
-
-    def _add_spent_metrics(
-        self, metric_count: int, now: datetime, condition: str = "", **values: int
-    ) -> bool:
-        """Add `metric_count` to the day's number of read metrics.
-
-        Return False, and add nothing, if DynamoDB finds `condition` false. `values` are the values
-        that the condition uses.
-        """
-        key = items.item_key(ACCOUNT_PARTITION, f"metrics#{now:%Y-%m-%d}")
-        expires_at = now + timedelta(days=2)
-        update_expression = "ADD asked :n SET expires_at = :expires"
-        return self.change(
-            key, update_expression, condition, n=metric_count, expires=expires_at, **values
         )
 
     def admit_faults(self, topics: Sequence[str], now: datetime) -> frozenset[str]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from functions import heal
 from mendq.aws.errors import CaseMoved, EventUnreadable, FactsUnavailable, RetryLater
+from mendq.cases.spent_metrics import SpentMetrics
 from mendq.heal.batch import BatchResult
 from mendq.model.names import OwnMetric
 from tests.account.account import Account
@@ -67,6 +69,17 @@ def test_heal_batch_retries_only_the_messages_of_a_queue_whose_attributes_cannot
     assert logged.exc_info
     assert logged.exc_info[0] is ConnectionError
     assert sum_metrics(capsys.readouterr().out)["HealErrors"] == 1, "once for its three messages"
+
+
+def test_metrics_that_heal_asked_for_are_counted_once_in_the_scans_budget(
+    account: Account,
+) -> None:
+    _, clients = heal.handler.settings_and_clients
+    clients.metric_count.asked = 7
+    for _ in range(2):
+        heal.handler({"found": []}, LAMBDA_CONTEXT)
+    store = SpentMetrics(account.clients.dynamodb, account.settings.case_table)
+    assert store.read_spent_metrics(datetime.now(UTC)) == 7
 
 
 def test_failed_calls_with_an_unknown_error_code_are_counted_and_change_no_queue(

@@ -296,3 +296,16 @@ def make_measured_queues(scanner: Scanner, how_many: int) -> list[str]:
     for queue in queues:
         scanner.put_metrics(queue, scanner.account.now - timedelta(minutes=30), sent=9)
     return queues
+
+
+def make_failing_queue(scanner: Scanner, name: str = "failing") -> str:
+    """Make a queue whose messages are received and never deleted, at the start of a sums hour."""
+    queue_arn = scanner.account.queue(name, tag="observe")
+    scanner.account.later(hours=8)
+    start_sums_hour(scanner)
+    for minutes in range(30, 240, 5):
+        at = scanner.account.now - timedelta(minutes=minutes)
+        scanner.put_metrics(
+            queue_arn, at, sent=4, received=12, deleted=0, visible=40, in_flight=4, age=3000
+        )
+    return queue_arn

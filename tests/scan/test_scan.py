@@ -241,16 +241,20 @@ def test_scan_measures_only_as_many_queues_as_the_hours_share_of_the_budget_pays
     assert [set(levels) for levels in measured_levels] == [{"backlog", "oldest_age_seconds"}] * 10
 
 
-def test_metric_budget_counts_what_heal_measures_and_passes_the_rest_to_the_next_hour(
+def test_metric_budget_counts_what_is_read_and_passes_the_rest_to_the_next_turn(
     scanner: Scanner,
 ) -> None:
     make_measured_queues(scanner, 25)
     set_limits(scanner, make_hourly_limits(130))
-    scanner.run_due_scan([make_slow_symptom()])
+    first_turn = scanner.run_due_scan([make_slow_symptom()])
+    scan_store = scanner.context().scan_store
+    assert scan_store.read_spent_metrics(scanner.account.now) == first_turn.metrics
+    heal_metrics = 70
+    scan_store.note_spent_metrics(heal_metrics, scanner.account.now)
     start_next_hour(scanner.account)
     start_next_hour(scanner.account)
     second_turn = scanner.run_due_scan([make_slow_symptom()])
-    assert (second_turn.measured, second_turn.metrics) == (0, 0), "heal measured the findings"
+    assert (second_turn.measured, second_turn.metrics) == (0, 0), "heal read as many metrics"
     start_next_hour(scanner.account)
     start_next_hour(scanner.account)
     third_turn = scanner.run_due_scan([make_slow_symptom()])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
@@ -15,6 +13,7 @@ from tests.scan.scanner import (
     Scanner,
     attach_lambda_consumer,
     deny_operation,
+    make_failing_queue,
     make_short_retention_dlq,
     start_sums_hour,
 )
@@ -26,15 +25,7 @@ LAMBDA_AWAY = EndpointConnectionError(endpoint_url="lambda")
 def failing_queue(scanner: Scanner) -> str:
     """A queue whose messages are received and never deleted, and whose DLQ expires too early."""
     make_short_retention_dlq(scanner, tag="observe")
-    queue_arn = scanner.account.queue("failing", tag="observe")
-    scanner.account.later(hours=8)
-    start_sums_hour(scanner)
-    for minutes in range(30, 240, 5):
-        at = scanner.account.now - timedelta(minutes=minutes)
-        scanner.put_metrics(
-            queue_arn, at, sent=4, received=12, deleted=0, visible=40, in_flight=4, age=3000
-        )
-    return queue_arn
+    return make_failing_queue(scanner)
 
 
 def test_scan_without_lambda_judges_what_needs_no_consumers_and_names_each_queue(

@@ -96,6 +96,7 @@ SCANS_PER_MONTH = 24 * 30
 # Values of `ExpectedAction.would`.
 REFUSAL_TEXT = "would be refused"
 WAIT_TEXT = "waits"
+WRITE_TEXT = "does"
 NO_DECISION_TEXT = "cannot say"
 _RUN_NAME = "mendq scan --dry-run"
 # Beginnings of the names of AWS actions that only read.
@@ -125,8 +126,8 @@ METRIC_LIMIT_REASON = "it takes more metrics than --max-metrics lets it ask for"
 _SCAN_ONLY_ACTION = "only reports"
 # What Mendq would do, by the state in which the case would be.
 _ACTION_BY_STATE = {
-    State.APPLIED: "does",
-    State.APPROVED: "does",
+    State.APPLIED: WRITE_TEXT,
+    State.APPROVED: WRITE_TEXT,
     State.PROPOSED: "proposes",
     State.OBSERVED: "only notes",
     State.ESCALATED: "pages",
@@ -515,6 +516,8 @@ class DryRun(Struct, frozen=True, dict=True):
         }
         heal_metric_count = 0
         for finding in limit_mass_findings(findings_for_heal, mass_symptoms):
+            if finding.measured and action_by_finding[finding].would != WRITE_TEXT:
+                continue  # heal uses the scan's metrics if it writes nothing
             needed_facts = SYMPTOM_BY_NAME[finding.symptom].all_needs
             heal_metric_count += self.reader.count_metrics_that_heal_reads(
                 finding.queue_arn, needed_facts
