@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from mendq.lint.files import STDIN_ARGUMENT, STDIN_NAME
+from mendq.lint.ignores import StaleEntry
 from mendq.lint.judging import LintFinding, LintResult
-from mendq.lint.run import LintRun, StaleEntry
+from mendq.lint.run import LintRun
 from mendq.model.severity_class import SeverityClass
 
 SCHEMA_NUMBER = 1

@@ -7,7 +7,7 @@ queues. It has its own check of the visibility timeout.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -22,6 +22,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TIMEOUT_TOO_SHORT,
 )
+from mendq.lint.ignores import Ignore, StaleEntry, list_metadata_ignores, list_stale_ignores
 from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
     EVENT_SOURCE_MAPPING_TYPE,
@@ -48,6 +49,7 @@ CONFIGURATION_SYMPTOMS = tuple(
     if symptom.is_of_configuration and Need.RESERVED_CONCURRENCY not in symptom.all_needs
 )
 CHECKED_SYMPTOMS = (*CONFIGURATION_SYMPTOMS, TIMEOUT_TOO_SHORT)
+_CHECKED_SYMPTOM_NAMES = frozenset(symptom.name for symptom in CHECKED_SYMPTOMS)
 # Steps of work (see `WorkBudget`) for checking one queue and for reporting one result.
 _WORK_STEPS_PER_QUEUE = 500
 _WORK_STEPS_PER_RESULT = 500
@@ -94,6 +96,8 @@ class LintFinding:
     aws_page: str
     # Path of the construct in the CDK app that made the resource. Empty without a CDK app.
     construct: str
+    # The reason of the person who ignores the finding. Empty if none is given.
+    ignore_reason: str = ""
 
     @property
     def severity(self) -> LintSeverity:
@@ -123,11 +127,13 @@ class LintResult:
     # they are FIFO queues.
     queues: int
     findings: Sequence[LintFinding]
-    # Findings that the template's metadata or the option --ignore tells lint to ignore.
+    # Findings that the template or the option --ignore tells lint to ignore.
     ignored: Sequence[LintFinding]
     not_judged: Sequence[UncheckedPlace]
     # Parameters whose default was used: `parameter` is the name, `value` the default.
     defaults: Sequence[dict[str, str]]
+    # Ignores inside the template that no finding needs.
+    stale_ignores: Sequence[StaleEntry] = ()
 
 
 def list_severities(symptom: Symptom) -> tuple[LintSeverity, ...]:
@@ -141,6 +147,7 @@ def lint(
     file: str,
     deploy_target: DeployTarget,
     ignored_symptoms: Collection[str] = (),
+    comment_ignores: Iterable[Ignore] = (),
 ) -> LintResult:
     """Check all queues of a template.
 
@@ -150,11 +157,17 @@ def lint(
         deploy_target: Account and region of the deployment, unless the template itself contains
             them.
         ignored_symptoms: Names of symptoms whose findings count as ignored.
+        comment_ignores: The ignores in comments, which the decoded template does not have.
 
     Raises:
         NotATemplate: The check takes more work than the template's budget has left.
     """
     declared_queues = DeclaredQueues(template, replace(deploy_target, **template.deploy_target))
+    ignores = [*list_metadata_ignores(template), *comment_ignores]
+    ignores_by_symptom = defaultdict[str, list[Ignore]](list)
+    for ignore in ignores:
+        ignores_by_symptom[ignore.symptom].append(ignore)
+    used_ignores = set[Ignore]()
     findings = list[LintFinding]()
     ignored_findings = list[LintFinding]()
     unchecked_places = list[UncheckedPlace]()
@@ -162,13 +175,32 @@ def lint(
         template.budget.use_steps(_WORK_STEPS_PER_RESULT)
         if isinstance(finding_or_unchecked_place, UncheckedPlace):
             unchecked_places.append(finding_or_unchecked_place)
-        elif finding_or_unchecked_place.symptom in {
-            *ignored_symptoms,
-            *template.resources[finding_or_unchecked_place.resource].ignored_symptoms,
-        }:
-            ignored_findings.append(finding_or_unchecked_place)
+            continue
+        finding = finding_or_unchecked_place
+        ignores_of_symptom = ignores_by_symptom.get(finding.symptom, [])
+        template.budget.use_steps(len(ignores_of_symptom))
+        ignores_of_finding = [
+            ignore
+            for ignore in ignores_of_symptom
+            if not ignore.problem
+            and ignore.is_about(finding.symptom, finding.resource, finding.path)
+        ]
+        used_ignores.update(ignores_of_finding)
+        if ignores_of_finding:
+            reason = ignores_of_finding[0].reason
+            ignored_findings.append(replace(finding, ignore_reason=reason))
+        elif finding.symptom in ignored_symptoms:
+            ignored_findings.append(finding)
         else:
-            findings.append(finding_or_unchecked_place)
+            findings.append(finding)
+    own_ignores = [ignore for ignore in ignores if not _is_of_generated(ignore, template)]
+    stale_ignores = list_stale_ignores(
+        own_ignores,
+        used_ignores,
+        _list_symptoms_not_checked(unchecked_places),
+        _CHECKED_SYMPTOM_NAMES,
+    )
+    unchecked_places.extend(_list_wrong_ignores(own_ignores))
     defaults_of_file = template.expansion.default_by_variable if template.expansion else {}
     used_parameter_defaults = [
         {"parameter": parameter_name, "value": default_text}
@@ -183,7 +215,38 @@ def lint(
         ignored_findings,
         unchecked_places,
         used_parameter_defaults,
+        stale_ignores,
     )
+
+
+def _is_of_generated(ignore: Ignore, template: Template) -> bool:
+    """Return True if an ignore is in the metadata of a generated resource.
+
+    It has the metadata of the resource from which it was generated.
+    """
+    return not ignore.paths and any(map(template.is_generated, ignore.resources))
+
+
+def _list_symptoms_not_checked(unchecked_places: Iterable[UncheckedPlace]) -> frozenset[str]:
+    """Return the symptoms that could not be checked somewhere.
+
+    If lint cannot say which symptoms a place would show, these are all of them.
+    """
+    symptom_names = set[str]()
+    for place in unchecked_places:
+        symptom_names.update(place.symptoms or _CHECKED_SYMPTOM_NAMES)
+    return frozenset(symptom_names)
+
+
+def _list_wrong_ignores(ignores: Iterable[Ignore]) -> Iterator[UncheckedPlace]:
+    """Yield the places of ignores that ignore nothing, because they are not valid."""
+    for ignore in ignores:
+        if ignore.problem:
+            yield UncheckedPlace(*ignore.place, ignore.problem)
+        elif ignore.symptom not in _CHECKED_SYMPTOM_NAMES:
+            yield UncheckedPlace(
+                *ignore.place, f"{ignore.symptom} is no symptom that is looked for"
+            )
 
 
 def _check_whole_template(
@@ -438,8 +501,7 @@ def _make_timeout_remedy(
 def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[UncheckedPlace]:
     """Yield the places outside single queues that lint cannot check.
 
-    These are macros, resources that lint cannot check (see `_explain_unchecked_resource`), and
-    names in lists of symptoms to ignore that lint has no check for.
+    These are macros, and resources that lint cannot check (see `_explain_unchecked_resource`).
     """
     template = declared_queues.template
     for transform in to_list(template.root.get("Transform")):
@@ -451,15 +513,8 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
     if template.expansion:
         for keys, reason in template.expansion.reason_by_unread_keys.items():
             yield UncheckedPlace(*template.find_place(*keys), reason)
-    checked_symptom_names = {symptom.name for symptom in CHECKED_SYMPTOMS}
     for resource in template.resources.values():
         yield from _explain_unchecked_resource(resource, declared_queues)
-        if template.is_generated(resource.logical_id):
-            # A generated resource has the metadata of the resource from which it was generated.
-            continue
-        for unknown_symptom_name in sorted(resource.ignored_symptoms - checked_symptom_names):
-            place = declared_queues.find_resource_place(resource, "Metadata", "mendq", "ignore")
-            yield UncheckedPlace(*place, f"{unknown_symptom_name} is no symptom that is looked for")
 
 
 def _explain_unchecked_resource(

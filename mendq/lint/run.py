@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mendq.lint.ignores import StaleEntry
 from mendq.lint.judging import LintResult
-
-
-@dataclass(frozen=True)
-class StaleEntry:
-    """An entry that tells lint to leave something out, and that no finding needs any more.
-
-    Attributes:
-        where: The place of the entry, such as the file and the entry's number.
-        symptom: The symptom that the entry names.
-        because: Why it is stale, and what to do.
-    """
-
-    where: str
-    symptom: str
-    because: str
 
 
 @dataclass(frozen=True)
@@ -30,9 +16,18 @@ class LintRun:
     Attributes:
         results: The result of each template. Findings of the baseline are not in them.
         known_count: The number of findings that are in the baseline.
-        stale_entries: Entries that no finding needs any more.
+        stale_entries: Entries of the baseline and of the mute list that no finding needs any more.
     """
 
     results: Sequence[LintResult]
     known_count: int = 0
     stale_entries: Sequence[StaleEntry] = ()
+
+    def list_stale_entries(self) -> list[StaleEntry]:
+        """Return all stale entries, with the ignores inside the templates."""
+        stale_ignores = [
+            replace(entry, where=f"{result.file}, {entry.where}")
+            for result in self.results
+            for entry in result.stale_ignores
+        ]
+        return [*self.stale_entries, *stale_ignores]

@@ -86,13 +86,6 @@ class TemplateResource:
         """Path of the resource's construct in its CDK app. Empty if no CDK app made it."""
         return str((get_mapping(self.definition, "Metadata") or {}).get("aws:cdk:path", ""))
 
-    @cached_property
-    def ignored_symptoms(self) -> frozenset[str]:
-        """Names of symptoms to ignore, which the resource lists under `Metadata: mendq: ignore`."""
-        metadata = get_mapping(self.definition, "Metadata", "mendq") or {}
-        listed_symptom_names = to_list(metadata.get("ignore"))
-        return frozenset(name for name in listed_symptom_names if name and isinstance(name, str))
-
 
 @dataclass(frozen=True)
 class Expansion:
@@ -189,7 +182,7 @@ class Template:
             declaration_keys = self.expansion.source_keys_by_logical_id.get(str(keys[1]))
             if declaration_keys:
                 return self._find_source_place(declaration_keys, keys[2:])
-        return self._find_own_place(keys)
+        return self.find_own_place(keys)
 
     def is_generated(self, logical_id: str) -> bool:
         """Return True if a transform generates the resource, so that the file does not name it."""
@@ -208,9 +201,10 @@ class Template:
             node = node[key]
         for key in keys_in_resource:
             node = node.get(key) if isinstance(node, dict) else None
-        return self._find_own_place(keys if node is None else (*keys, *keys_in_resource))
+        return self.find_own_place(keys if node is None else (*keys, *keys_in_resource))
 
-    def _find_own_place(self, keys: Sequence[str | int]) -> TemplatePlace:
+    def find_own_place(self, keys: Sequence[str | int]) -> TemplatePlace:
+        """Return the place at the path `keys` in the file itself, which a transform may replace."""
         node = self.root
         mark = _find_mark(self.root)
         for key in keys:

@@ -32,22 +32,29 @@ def make_document(run: LintRun) -> dict[str, Any]:
         "ignored": sum(len(lint_result.ignored) for lint_result in lint_results),
         "not_judged": sum(len(lint_result.not_judged) for lint_result in lint_results),
         "in_baseline": run.known_count,
-        "stale": [asdict(entry) for entry in run.stale_entries],
+        "stale": [asdict(entry) for entry in run.list_stale_entries()],
         "templates": [_make_template_document(lint_result) for lint_result in lint_results],
     }
 
 
 def _make_template_document(lint_result: LintResult) -> dict[str, Any]:
+    document = asdict(lint_result)
+    # They are in the list `stale` of the whole run.
+    del document["stale_ignores"]
     return {
-        **asdict(lint_result),
+        **document,
         "findings": [_make_finding_document(finding) for finding in lint_result.findings],
-        "ignored": [_make_finding_document(finding) for finding in lint_result.ignored],
+        "ignored": [
+            {**_make_finding_document(finding), "reason": finding.ignore_reason}
+            for finding in lint_result.ignored
+        ],
     }
 
 
 def _make_finding_document(finding: LintFinding) -> dict[str, Any]:
     document = asdict(finding)
     severity_class = document.pop("severity_class")
+    del document["ignore_reason"]
     return {
         "resource": document.pop("resource"),
         "symptom": document.pop("symptom"),
@@ -120,7 +127,7 @@ def list_github_commands(run: LintRun) -> Iterator[str]:
         escaped_message = "%0A".join(map(_escape_message, message_lines))
         command_name = _GITHUB_COMMAND_BY_SEVERITY[finding.severity]
         yield f"::{command_name} {command_properties}::{escaped_message}"
-    for entry in run.stale_entries:
+    for entry in run.list_stale_entries():
         escaped_title = _escape_property(f"stale: {entry.symptom}")
         escaped_message = _escape_message(f"{entry.where}: {entry.because}")
         yield f"::notice title={escaped_title}::{escaped_message}"

@@ -221,7 +221,7 @@ def _lint_argument(template_argument: str, ignored_symptoms: Collection[str]) ->
     into memory. Findings of `ignored_symptoms` are left out. Raises CommandError if a template
     cannot be read.
     """
-    from mendq.lint import files  # noqa: PLC0415 - of the extra `lint`
+    from mendq.lint import files, ignores  # noqa: PLC0415 - of the extra `lint`
     from mendq.lint.decode import read_template  # noqa: PLC0415 - the same
     from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 
@@ -230,11 +230,15 @@ def _lint_argument(template_argument: str, ignored_symptoms: Collection[str]) ->
     try:
         for template_source in files.list_template_sources(template_argument):
             error_prefix = f"{template_source.file}: "
+            template = read_template(template_source.content, folder=template_source.folder)
             result = lint_template(
-                read_template(template_source.content, folder=template_source.folder),
+                template,
                 template_source.file,
                 template_source.deploy_target,
                 ignored_symptoms,
+                ignores.list_comment_ignores(
+                    template, template_source.content, template_source.folder
+                ),
             )
             results.append(result)
             error_prefix = ""

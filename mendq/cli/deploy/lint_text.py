@@ -23,9 +23,10 @@ def print_run(out: Output, run: LintRun) -> None:
     """Print each template's findings, what was ignored and what was not judged, and the counts."""
     for result in run.results:
         _print_result(out, result)
-    if run.stale_entries:
+    stale_entries = run.list_stale_entries()
+    if stale_entries:
         out.say_heading("stale")
-    for entry in run.stale_entries:
+    for entry in stale_entries:
         out.say_indented(f"{entry.symptom}: {to_terminal_text(entry.where, 300)}")
         out.say_indented(to_terminal_text(entry.because, 1_000), "dim", indent=4)
     out.say(_summarize_results(run), "bold")
@@ -38,9 +39,9 @@ def _print_result(out: Output, result: LintResult) -> None:
     for finding in result.findings:
         _print_finding(out, finding)
     if result.ignored:
-        out.say_heading("ignored, as Metadata or --ignore says")
+        out.say_heading("ignored, as the template or --ignore says")
         out.say_labelled(
-            [(finding.symptom, "dim", _describe_place(finding)) for finding in result.ignored]
+            [(finding.symptom, "dim", _describe_ignored(finding)) for finding in result.ignored]
         )
     _print_unchecked_places(out, result.not_judged)
     if result.defaults:
@@ -86,6 +87,13 @@ def _print_finding(out: Output, finding: LintFinding) -> None:
         for remedy_line in finding.remedy:
             out.say_template_line(f"  {remedy_line}")
     out.say_indented(f"runbook: {finding.runbook}", "dim")
+
+
+def _describe_ignored(finding: LintFinding) -> str:
+    """Return where an ignored finding is, and the reason if a person gave one."""
+    if not finding.ignore_reason:
+        return _describe_place(finding)
+    return f"{_describe_place(finding)}: {to_terminal_text(finding.ignore_reason, 300)}"
 
 
 def _describe_place(finding: LintFinding | UncheckedPlace) -> str:
