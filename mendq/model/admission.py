@@ -73,7 +73,7 @@ class Call:
     @property
     def is_by_service(self) -> bool:
         """True if an AWS service calls with its own principal and without a role."""
-        return "amazonaws.com" in self.principal
+        return "amazonaws.com" in self.principal and not self.principal.startswith("arn:")
 
     @property
     def account(self) -> str:
