@@ -25,7 +25,7 @@ from mendq.model.settings import ScanSettings
 from mendq.model.traffic import hour_number, is_sums_hour
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
-from tests.account.account import Account, moto_account
+from tests.account.account import STARTS_AT, Account, moto_account
 
 A_DAY_SECONDS = 86_400
 
@@ -224,7 +224,9 @@ def deny_queue_attributes(
 
 @contextmanager
 def open_scanner() -> Iterator[Scanner]:
+    """Yield a scanner in an account whose clock starts at STARTS_AT."""
     with moto_account() as account:
+        account.now = STARTS_AT
         scanner = Scanner(account)
         # A handler's return value is the answer to the call, which the stubs' types do not allow.
         answer_call = cast("Callable[..., None]", scanner.answer_call)

@@ -213,6 +213,8 @@ def _run_tests(job: Job, folder: Path) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+    # Read by tests/infra/synthesized.py: the cache is keyed by the files, and a fault is in none.
+    os.environ["MENDQ_TEST_ASSEMBLIES"] = str(folder / "assemblies")
     # A limit on processor time, so that a busy machine ends no mutant.
     signal.setitimer(signal.ITIMER_PROF, job.most_seconds)
     signal.alarm(int(_TIMES_WAITING * job.most_seconds))
