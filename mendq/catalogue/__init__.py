@@ -16,6 +16,7 @@ from mendq.catalogue.configuration.invalid_request import INVALID_REQUEST
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.catalogue.consumers.backlog_grows import BACKLOG_GROWS
 from mendq.catalogue.consumers.batch_failures_not_reported import BATCH_FAILURES_NOT_REPORTED
+from mendq.catalogue.consumers.concurrency_too_small import CONCURRENCY_TOO_SMALL
 from mendq.catalogue.consumers.consumer_crashes import CONSUMER_CRASHES
 from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
@@ -100,6 +101,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     DLQ_SOURCE_UNCONFIRMED,
     REDRIVE_CYCLE,
     MAX_RECEIVE_COUNT_TOO_LOW,
+    CONCURRENCY_TOO_SMALL,
     BATCH_FAILURES_NOT_REPORTED,
     BATCH_OUTLASTS_TIMEOUT,
     DEDUP_INTERVAL_OUTLASTED,

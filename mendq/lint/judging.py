@@ -7,12 +7,19 @@ queues. It has its own check of the visibility timeout.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.producer_refused import PRODUCER_REFUSED, list_producer_admissions
+from mendq.catalogue.consumers.concurrency_too_small import (
+    CONCURRENCY_TOO_SMALL,
+    find_fault_in_template,
+)
+from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
+from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
+from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
 from mendq.catalogue.symptom import DetectedFault, Symptom
 from mendq.catalogue.visibility import needed_timeout
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
@@ -41,14 +48,20 @@ from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import TagUnreadable
 
-# Symptoms that a queue's configuration alone shows. Those that need a function's reserved
-# concurrency are left out: it is not a property of a queue, and seldom in the same template.
+# Symptoms that a queue's configuration alone shows. What a template shows of
+# `mapping_wastes_receives` is `concurrency_too_small` here.
 CONFIGURATION_SYMPTOMS = tuple(
     symptom
     for symptom in CATALOGUE
-    if symptom.is_of_configuration and Need.RESERVED_CONCURRENCY not in symptom.all_needs
+    if symptom.is_of_configuration and symptom is not MAPPING_WASTES_RECEIVES
 )
-CHECKED_SYMPTOMS = (*CONFIGURATION_SYMPTOMS, TIMEOUT_TOO_SHORT)
+# Symptoms that a scan finds in the traffic, and that a template can show as well.
+CHECKED_SYMPTOMS = (
+    *CONFIGURATION_SYMPTOMS,
+    TIMEOUT_TOO_SHORT,
+    CONSUMER_STOPPED,
+    CONSUMER_THROTTLED,
+)
 _CHECKED_SYMPTOM_NAMES = frozenset(symptom.name for symptom in CHECKED_SYMPTOMS)
 # Steps of work (see `WorkBudget`) for checking one queue and for reporting one result.
 _WORK_STEPS_PER_QUEUE = 500
@@ -384,7 +397,10 @@ def _check_symptom(
     Raises UnknownValue if that depends on a value that the template does not determine.
     """
     queue.attributes.names_of_read_attributes.clear()
-    detected_fault = symptom.detection.detect(queue) if symptom.detection else None
+    find_fault = _FAULT_FINDER_BY_SYMPTOM.get(symptom.name)
+    if find_fault is None and symptom.detection is not None:
+        find_fault = symptom.detection.detect
+    detected_fault = find_fault(queue) if find_fault else None
     if detected_fault is None:
         return None
     names_of_read_attributes = [*queue.attributes.names_of_read_attributes]
@@ -396,6 +412,40 @@ def _check_symptom(
         return finding
     place = declared_queues.find_resource_place(event_source_mapping)
     return replace(finding, path=place.path, line=place.line, file=place.file)
+
+
+def _find_disabled_mapping(queue: DeclaredQueue) -> DetectedFault | None:
+    """Report a disabled mapping if nothing else in the template reads the queue.
+
+    The mapping of a DLQ is often disabled until somebody wants the messages.
+    """
+    if queue.lambda_consumers or queue.pipes or queue.dlq_sources or not queue.disabled_mappings:
+        return None
+    return DetectedFault(
+        "its event source mapping or pipe is disabled, and nothing else in the template reads it: "
+        "its messages wait until they expire",
+        mapping_id=queue.disabled_mappings[0].logical_id,
+    )
+
+
+def _find_switched_off_function(queue: DeclaredQueue) -> DetectedFault | None:
+    """Report a function of the queue whose reserved concurrency is 0, unless the queue is a DLQ."""
+    for consumer in queue.lambda_consumers:
+        if consumer.reserved_concurrency == 0 and not queue.dlq_sources:
+            return DetectedFault(
+                f"the reserved concurrency of {consumer.name} is 0, so it may not run at all: each "
+                "try is throttled, and counts as a receive",
+                mapping_id=consumer.mapping_id,
+            )
+    return None
+
+
+# How to find a symptom in a template, if that differs from the way in which a scan finds it.
+_FAULT_FINDER_BY_SYMPTOM: Mapping[str, Callable[[DeclaredQueue], DetectedFault | None]] = {
+    CONCURRENCY_TOO_SMALL.name: find_fault_in_template,
+    CONSUMER_STOPPED.name: _find_disabled_mapping,
+    CONSUMER_THROTTLED.name: _find_switched_off_function,
+}
 
 
 def _explain_unknown_dlq(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> str | None:

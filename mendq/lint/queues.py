@@ -42,6 +42,7 @@ from mendq.model.tags import TEAM_TAG
 from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN
 
 EVENT_SOURCE_MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
+_PIPE_TYPE = "AWS::Pipes::Pipe"
 # Resource types of queue policies, each with the property that names the queues.
 QUEUES_PROPERTY_BY_POLICY_TYPE = {
     "AWS::SQS::QueuePolicy": "Queues",
@@ -110,6 +111,8 @@ class DeclaredQueue(Facts):
     # The resource that sets the queue's policy. None if the template has none.
     policy: TemplateResource | None
     lambda_consumers: tuple[DeclaredConsumer, ...]
+    # Event source mappings and pipes of the queue that are disabled.
+    disabled_mappings: tuple[TemplateResource, ...] = ()
     producers: tuple[DeclaredProducer, ...] = ()
     # Logical ID of the queue's KMS key. Empty if the template declares no such key.
     key_id: str = ""
@@ -143,6 +146,11 @@ class DeclaredQueues:
         # Set if it is not known which queue a policy belongs to: it may be any queue's policy.
         self._unassigned_policy_error: UnknownValue | None = None
         self._consumers_by_arn = defaultdict[str, list[DeclaredConsumer]](list)
+        # Event source mappings and pipes that are disabled, and pipes that are not.
+        self._disabled_mappings_by_arn = defaultdict[str, list[TemplateResource]](list)
+        self._pipes_by_arn = defaultdict[str, list[str]](list)
+        for pipe in template.list_resources(_PIPE_TYPE):
+            self._add_pipe(pipe)
         # The policy resource of each queue, and its text.
         self._policy_by_arn: dict[str, tuple[TemplateResource, str | UnknownValue]] = {}
         for resource in template.list_resources(
@@ -170,10 +178,28 @@ class DeclaredQueues:
             for arn in self.resolver.queue_id_by_arn
         }
 
+    def _add_pipe(self, pipe: TemplateResource) -> None:
+        """Record a pipe that reads a queue of the template, and perhaps is stopped.
+
+        A pipe that only a condition makes, or whose state is not known, is left out.
+        """
+        source_arn = self.resolver.resolve_text_or_empty(pipe.properties.get("Source"))
+        if source_arn not in self.resolver.queue_id_by_arn or "Condition" in pipe.definition:
+            return
+        try:
+            desired_state = self.resolver.resolve_text(pipe.properties.get("DesiredState"))
+        except UnknownValue:
+            return
+        if desired_state == "STOPPED":
+            self._disabled_mappings_by_arn[source_arn].append(pipe)
+        else:
+            self._pipes_by_arn[source_arn].append(pipe.logical_id)
+
     def _add_event_source_mapping(self, event_source_mapping: TemplateResource) -> None:
         """Add the function of an event source mapping to the consumers of the mapping's queue.
 
-        A mapping that is disabled, or whose source is not a queue, is ignored. Raises UnknownValue
+        A mapping that is disabled is only recorded as such. One whose source is not a queue is
+        ignored. Raises UnknownValue
         if the source is not known or is a queue that the template does not declare, or if it is not
         known whether the mapping is enabled or, because of a condition, whether it exists.
         """
@@ -184,6 +210,7 @@ class DeclaredQueues:
                 raise UnknownValue("it reads a queue that the template does not declare")
             return
         if self.resolver.resolve_text(mapping_properties.get("Enabled")) == "false":
+            self._disabled_mappings_by_arn[source_arn].append(event_source_mapping)
             return
         if "Condition" in event_source_mapping.definition:
             raise UnknownValue(
@@ -208,9 +235,8 @@ class DeclaredQueues:
             )
             function_id = self.resolver.find_function_id(function_arn) or ""
             function_arn = self.resolver.value_by_reference.get(f"{function_id}.Arn", function_arn)
-            timeout_seconds = self._resolve_seconds(
-                self.template.resources.get(function_id), "Timeout", 3
-            )
+            function = self.template.resources.get(function_id)
+            timeout_seconds = self._resolve_seconds(function, "Timeout", 3)
             batching_window_seconds = self._resolve_seconds(
                 event_source_mapping, "MaximumBatchingWindowInSeconds", 0
             )
@@ -229,7 +255,17 @@ class DeclaredQueues:
             batching_window_seconds,
             event_source_mapping=event_source_mapping,
             mapping_id=event_source_mapping.logical_id,
+            reserved_concurrency=self._read_reserved_concurrency(function),
         )
+
+    def _read_reserved_concurrency(self, function: TemplateResource | None) -> int | None:
+        """Return the reserved concurrency of a function; None if it has none or it is not known."""
+        properties = function.properties if function else {}
+        concurrency_text = self.resolver.resolve_text_or_empty(
+            properties.get("ReservedConcurrentExecutions")
+        )
+        # Terraform writes -1 for a function without reserved concurrency.
+        return int(concurrency_text) if WHOLE_NUMBER_PATTERN.fullmatch(concurrency_text) else None
 
     def _read_mapping_settings(
         self, consumer: DeclaredConsumer, *, is_fifo: bool
@@ -459,6 +495,8 @@ class DeclaredQueues:
             dlq_sources=tuple(dlq_sources),
             resource=resource,
             policy=policy,
+            disabled_mappings=tuple(self._disabled_mappings_by_arn[queue_arn]),
+            pipes=tuple(self._pipes_by_arn[queue_arn]),
             producers=self._list_producers(queue_arn),
             key_of_queue=key_of_queue,
             key_id=key_id,

@@ -18,6 +18,12 @@ from mendq.catalogue.consumers.batch_failures_not_reported import BATCH_FAILURES
 from mendq.catalogue.consumers.batch_failures_not_reported import (
     detect as detect_batch_failures_not_reported,
 )
+from mendq.catalogue.consumers.concurrency_too_small import CONCURRENCY_TOO_SMALL
+from mendq.catalogue.consumers.concurrency_too_small import (
+    find_fault_in_template as find_concurrency_fault,
+)
+from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
+from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.dlq.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
 from mendq.catalogue.dlq.dlq_type_mismatch import DLQ_TYPE_MISMATCH
@@ -29,14 +35,17 @@ from mendq.catalogue.symptom import Symptom
 from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
     DLQ_ARN_KEY,
+    EVENT_SOURCE_MAPPING_TYPE,
     RECEIVE_COUNT_KEY,
     REDRIVE_POLICY_ATTRIBUTE,
+    DeclaredConsumer,
     DeclaredQueue,
     DeclaredQueues,
 )
 from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.admission import Answer
 from mendq.model.limits import Limits
+from mendq.model.mapping import LOWEST_MAXIMUM_CONCURRENCY, RUNS_OF_FIRST_POLLERS
 from mendq.model.plan import Plan
 from mendq.model.producers import KEY_ACTIONS, SEND_ACTION, RefusingPolicy
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, LONGEST_RETENTION_SECONDS
@@ -214,7 +223,7 @@ class _PropertyRemedy:
 class _CommentRemedy:
     """A remedy that only a person can decide: a comment line that says what to do.
 
-    `{}` in `comment_pattern` stands for the name of the attribute.
+    `{}` in `comment_pattern`, if it is there, stands for the name of the attribute.
     """
 
     comment_pattern: str
@@ -240,18 +249,63 @@ def _make_batch_failures_lines(
 ) -> TemplateLines:
     """Return the property that lets a mapping take the answer which messages failed."""
     fault = detect_batch_failures_not_reported(queue)
-    mapping_id = to_terminal_text(fault.mapping_id) if fault else ""
     template = declared_queues.template
-    owner = mapping_id
+    owner = _name_resource(fault.mapping_id if fault else "", declared_queues)
     setting: tuple[str, Any] = ("FunctionResponseTypes", ["ReportBatchItemFailures"])
     if template.expansion:
         setting = template.expansion.batch_failures_setting
-    if template.is_generated(mapping_id):
-        owner = template.find_place("Resources", mapping_id).path.removeprefix("Resources.")
     return (
         f"# in {owner}; then let the code return batchItemFailures",
         *template.render_declaration(*setting),
     )
+
+
+def _name_resource(logical_id: str, declared_queues: DeclaredQueues) -> str:
+    """Return a resource's logical ID, or the path in the file that a transform made it from."""
+    template = declared_queues.template
+    if not template.is_generated(logical_id):
+        return to_terminal_text(logical_id)
+    return template.find_place("Resources", logical_id).path.removeprefix("Resources.")
+
+
+def _name_function(consumer: DeclaredConsumer, declared_queues: DeclaredQueues) -> str:
+    function_name = declared_queues.resolver.replace_arns_by_logical_ids(consumer.name)
+    return to_terminal_text(function_name)
+
+
+def _make_enabling_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
+    """Return the property that enables a mapping or starts a pipe."""
+    disabled = queue.disabled_mappings[0]
+    comment = f"# in {_name_resource(disabled.logical_id, declared_queues)}"
+    template = declared_queues.template
+    if disabled.type != EVENT_SOURCE_MAPPING_TYPE:
+        return comment, *template.render_declaration("DesiredState", "RUNNING")
+    setting_name = "Enabled"
+    if template.expansion and template.is_generated(disabled.logical_id):
+        setting_name = template.expansion.enabled_setting_name
+    return comment, *template.render_declaration(setting_name, True)
+
+
+def _make_concurrency_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
+    """Return the limit that fits the reserved concurrency, or a comment about what to reserve."""
+    fault = find_concurrency_fault(queue)
+    for consumer in queue.lambda_consumers:
+        if fault is None or consumer.mapping_id != fault.mapping_id:
+            continue
+        reserved_concurrency = consumer.reserved_concurrency or 0
+        if reserved_concurrency < LOWEST_MAXIMUM_CONCURRENCY or consumer.provisioned_pollers:
+            needed = consumer.most_runs if consumer.provisioned_pollers else RUNS_OF_FIRST_POLLERS
+            function = _name_function(consumer, declared_queues)
+            advice = f"reserve at least {needed} for {function}"
+            return (f"# {advice}, or leave its ReservedConcurrentExecutions out",)
+        template = declared_queues.template
+        comment = f"# in {_name_resource(consumer.mapping_id, declared_queues)}"
+        setting: tuple[str, Any] = ("ScalingConfig", {"MaximumConcurrency": reserved_concurrency})
+        if template.expansion and template.is_generated(consumer.mapping_id):
+            setting_name = template.expansion.limit_setting_name
+            setting = (setting_name, reserved_concurrency) if setting_name else setting
+        return comment, *template.render_declaration(*setting)
+    return ()
 
 
 _PROPERTIES_COPIED_TO_DLQ = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
@@ -260,6 +314,12 @@ _SQS_OWNED_KEYS_REMEDY = _PropertyRemedy("SqsManagedSseEnabled", True)
 # Remedies that do not come from the catalogue's plan, by symptom.
 _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
     BATCH_FAILURES_NOT_REPORTED.name: _make_batch_failures_lines,
+    CONCURRENCY_TOO_SMALL.name: _make_concurrency_lines,
+    CONSUMER_STOPPED.name: _make_enabling_lines,
+    CONSUMER_THROTTLED.name: _CommentRemedy(
+        "leave its function's ReservedConcurrentExecutions out, or reserve more than 0",
+        REDRIVE_POLICY_ATTRIBUTE,
+    ),
     DLQ_MISSING.name: _make_dlq_lines,
     TLS_NOT_ENFORCED.name: _make_tls_policy_lines,
     # The source's ARN must be written out. A reference would make the DLQ depend on the source, and

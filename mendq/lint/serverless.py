@@ -112,6 +112,8 @@ class _Expander:
             generated_ids=frozenset(self._generated_ids),
             reason_by_unread_keys=self._reason_by_unread_keys,
             batch_failures_setting=("functionResponseType", "ReportBatchItemFailures"),
+            enabled_setting_name="enabled",
+            limit_setting_name="maximumConcurrency",
             default_by_variable=self._default_by_variable,
         )
 

@@ -101,6 +101,10 @@ class Expansion:
     reason_by_unread_keys: Mapping[tuple[str | int, ...], str]
     # The setting of a mapping, with its value, that lets a function report failures of a batch.
     batch_failures_setting: tuple[str, Any] = ("FunctionResponseTypes", ["ReportBatchItemFailures"])
+    # The setting of a generated mapping that enables it, and the one that is its MaximumConcurrency
+    # (empty: CloudFormation's).
+    enabled_setting_name: str = "Enabled"
+    limit_setting_name: str = ""
     # Variables of the file whose default was used, with the default.
     default_by_variable: Mapping[str, str] = field(default_factory=dict)
 

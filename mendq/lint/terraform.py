@@ -103,7 +103,9 @@ _RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _CloudFormationType] = {
             *_SETTINGS_BY_BLOCK_PROPERTY,
         ),
     ),
-    _TERRAFORM_FUNCTION_TYPE: _CloudFormationType(FUNCTION_TYPE, ("FunctionName", "Timeout")),
+    _TERRAFORM_FUNCTION_TYPE: _CloudFormationType(
+        FUNCTION_TYPE, ("FunctionName", "Timeout", "ReservedConcurrentExecutions")
+    ),
     "aws_lambda_alias": _CloudFormationType("AWS::Lambda::Alias", ("FunctionName",)),
     "aws_kms_key": _CloudFormationType("AWS::KMS::Key", ()),
 }

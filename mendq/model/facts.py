@@ -541,6 +541,8 @@ class Facts(QueueFacts):
         producers: The resources of a template that send to the queue; empty for a deployed queue.
         key_of_queue: The queue's customer managed key in a template; None if it has none, if the
             template does not declare it, and for a deployed queue.
+        pipes: The names of the EventBridge pipes of a template that read the queue; empty for a
+            deployed queue.
     """
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
@@ -571,6 +573,7 @@ class Facts(QueueFacts):
     source_checks: tuple[SourceCheck, ...] = ()
     producers: tuple[Producer, ...] = ()
     key_of_queue: KeyOfQueue | None = None
+    pipes: tuple[str, ...] = ()
 
     @property
     def source_arns(self) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ LOWEST_MAXIMUM_CONCURRENCY = 2
 HIGHEST_MAXIMUM_CONCURRENCY = 1_000
 
 RUNS_PER_POLLER = 10
+# The concurrent invocations with which Lambda begins on a standard queue without a limit.
+RUNS_OF_FIRST_POLLERS = 5
 FEWEST_POLLERS = 2
 LARGEST_MINIMUM_POLLERS = 200
 # AWS's pages of November 2025 say 2,000, its API reference of 2026 says 10,000.

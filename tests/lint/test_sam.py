@@ -91,10 +91,12 @@ def test_lint_names_the_parameter_whose_default_decided_about_a_sam_function() -
     assert result.defaults == [{"parameter": "Seconds", "value": "60"}]
 
 
-def test_lint_ignores_a_disabled_event_of_a_sam_function() -> None:
+def test_lint_reports_a_disabled_event_of_a_sam_function_as_a_stopped_consumer_alone() -> None:
     event = "Events: {New: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn, Enabled: false}}}"
     result = _lint_sam(SOUND_QUEUES + _make_function("Timeout: 60", event))
-    assert _list_findings(result) == []
+    assert [finding.symptom for finding in result.findings if finding.resource == "Orders"] == [
+        "consumer_stopped"
+    ]
 
 
 @pytest.mark.parametrize("function_name", ["!Ref Bill", "!GetAtt Bill.Arn"])

@@ -195,7 +195,14 @@ CONSUMER_THROTTLED = NotifiedSymptom(
     sentence="Lambda may not run the queue's function as often as there are messages for it.",
     plan_in_words="Page with the share of throttled invocations and how to see the concurrency.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
-    evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
+    evidence_kinds=(
+        EvidenceKind(SeverityClass.FAILING_IN_PART, "on a queue that exists"),
+        EvidenceKind(
+            SeverityClass.STANDING_STILL,
+            "in a template: a reserved concurrency of 0",
+            is_of_template=True,
+        ),
+    ),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     extra_sections=QuotaSection("concurrent executions", "1,000", "lambda", "L-B99A9384"),

@@ -5,8 +5,9 @@ It costs receives, delays others, and is lost at the end without anybody having 
 happens if RedrivePolicy names a queue that was deleted.
 
 How it shows: in the configuration, if RedrivePolicy names a missing queue, or if a Lambda function
-reads a queue without a DLQ. For other consumers only CloudWatch shows it: a few messages stay in
-the queue and are received once per visibility timeout.
+reads a queue without a DLQ. In a template, an EventBridge pipe counts as well. For other consumers
+only CloudWatch shows it: a few messages stay in the queue and are received once per visibility
+timeout.
 
 What Mendq changes: it makes the queue that RedrivePolicy names, or makes a DLQ and attaches it with
 a `maxReceiveCount` that good messages do not reach. `attach.py` has the rules.
@@ -163,8 +164,8 @@ def _describe_need(facts: Facts) -> str | None:
 
     - The queue has a DLQ or is one, or it has the name of a DLQ (its sources may be deleted).
     - A case of a symptom in EXPLAINING_SYMPTOMS is open for it, which explains the fault.
-    - No Lambda function reads it, and it was not measured, a message movement task runs, or no
-      messages come back.
+    - No Lambda function and no pipe of a template reads it, and it was not measured, a message
+      movement task runs, or no messages come back.
     """
     has_dlq_name = facts.queue_arn.removesuffix(FIFO_SUFFIX).endswith(DLQ_SUFFIX)
     if not has_no_dlq(facts) or has_dlq_name or EXPLAINING_SYMPTOMS & facts.open_symptoms:
@@ -174,6 +175,11 @@ def _describe_need(facts: Facts) -> str | None:
         return (
             f"it has no DLQ, and messages that {function_arn} cannot handle come back until they "
             "expire"
+        )
+    if facts.pipes:
+        return (
+            f"it has no DLQ, and messages that the pipe {facts.pipes[0]} cannot handle come back "
+            "until they expire"
         )
     measurement = facts.measurement
     if (
