@@ -62,6 +62,7 @@ def diagram() -> str:
 _SCAN_ONLY_RESOURCE_BY_SERVICE = {
     "cloudwatch": "everything, because these actions have no resource",
     "dynamodb": "the partition `account` of the stack's table",
+    "kms": "the keys of the account and region",
     "lambda": "the functions of the account and region",
     "logs": "its own log group",
     "sns": "the stack's topic",

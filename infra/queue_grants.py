@@ -64,6 +64,7 @@ def list_read_statements(stack: Stack, actions: Iterable[ReadAction]) -> PolicyS
     resource_by_kind = {
         "any": "*",
         "function": any_function_arn,
+        "key": stack.format_arn(service="kms", resource="key", resource_name="*"),
         "queue": format_queue_arn(stack, "*"),
     }
     for resource_kind, resource in resource_by_kind.items():

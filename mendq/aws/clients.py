@@ -216,6 +216,10 @@ class Clients(Struct, frozen=True, dict=True):
         _make_client_property("cloudtrail", retries={"mode": "standard", "total_max_attempts": 5}),
     )
     iam = cast("cached_property[Any]", _make_client_property("iam", retries=_NO_RETRIES))
+    # The state of a key is one symptom of a queue: it must not delay the scan of the others.
+    kms = cast(
+        "cached_property[Any]", _make_client_property("kms", read_timeout=2, retries=_NO_RETRIES)
+    )
     access_analyzer = cast("cached_property[Any]", _make_client_property("accessanalyzer"))
     s3 = cast("cached_property[S3Client]", _make_client_property("s3"))
     # S3 answers a copy between regions only when the copy is complete.

@@ -42,6 +42,7 @@ from mendq.aws.dlqs import (
     read_recent_redrives,
 )
 from mendq.aws.errors import QueueGone, QueueRefusesUs
+from mendq.aws.keys import read_key_state
 from mendq.aws.queue import read_queue_attributes, read_tags_if_allowed
 from mendq.model.case import Case
 from mendq.model.consent import Consent
@@ -53,7 +54,9 @@ from mendq.model.facts import (
     Need,
     QueueFacts,
     RedriveSource,
+    has_customer_key,
 )
+from mendq.model.key_state import KeyState
 from mendq.model.limits import Timing
 from mendq.model.metrics import (
     CLOUDWATCH_LAG,
@@ -230,6 +233,20 @@ class FactsReader(Struct, frozen=True):
                 consumer = replace(consumer, reserved_concurrency=reserved_concurrency)  # noqa: PLW2901
             consumers.append(consumer)
         return replace(facts, lambda_consumers=tuple(consumers))
+
+    def with_key_state(self, facts: Facts) -> Facts:
+        """Return the facts with the state of the queue's customer managed KMS key.
+
+        If the key cannot be read, `kms_key_state` has the reason. No error is raised.
+        """
+        if not has_customer_key(facts):
+            return facts
+        key_state = self.read_key_state(str(facts.kms_key))
+        return replace(facts, kms_key_state=key_state.with_seconds_left(self.now))
+
+    def read_key_state(self, key: str) -> KeyState:
+        """Return the state of a KMS key. `ScanReader` overrides this method."""
+        return self.ask(read_key_state, key)
 
     def choose_window(self, facts: Facts) -> Window | None:
         """Return the window to measure: the last hours since the queue's last change.
@@ -470,6 +487,7 @@ _FACTS_ADDER_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     ),
     Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,
     Need.SWITCHED_OFF_FUNCTIONS: FactsReader.with_switched_off_functions,
+    Need.KMS_KEY: FactsReader.with_key_state,
     Need.DLQ: FactsReader.with_dlq,
     Need.ALARMS: lambda reader, facts: add_alarmed_metrics_of_queue_and_dlq(
         facts, reader.ask(read_alarmed_metrics)

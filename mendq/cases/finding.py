@@ -191,6 +191,8 @@ class ScanResult:
         levels_by_arn: The backlog and the age of the oldest message of each measured queue, by ARN.
         measuring_reason_by_arn: The reason to measure each suspect, by ARN.
         record_by_queue_name: What the next scan must know about the queues.
+        unjudged_reason_by_symptom: The reason by symptom that could not be judged for some queues,
+            although nothing else failed for them.
     """
 
     queues_scanned: int = 0
@@ -209,6 +211,7 @@ class ScanResult:
     levels_by_arn: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     measuring_reason_by_arn: Mapping[str, str] = field(default_factory=dict)
     record_by_queue_name: ScanHistory = field(default_factory=dict)
+    unjudged_reason_by_symptom: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def skipped_arns(self) -> tuple[str, ...]:
@@ -237,6 +240,7 @@ class ScanResult:
             "skipped": sorted(self.skipped_arns),
             "skipped_because": {**self.skip_reason_by_arn},
             "measured_because": {**self.measuring_reason_by_arn},
+            "not_judged": {**self.unjudged_reason_by_symptom},
             "findings": [finding.document() for finding in sorted(self.findings)],
             "queues": self.levels_by_arn,
         }
@@ -281,6 +285,7 @@ def merge_documents(
         "skipped": sorted({*earlier_document.get("skipped", ()), *later_document["skipped"]}),
         "skipped_because": _merge_texts(earlier_document, later_document, "skipped_because"),
         "measured_because": _merge_texts(earlier_document, later_document, "measured_because"),
+        "not_judged": _merge_texts(earlier_document, later_document, "not_judged"),
         "findings": [
             finding_by_queue_and_symptom[queue_and_symptom]
             for queue_and_symptom in sorted(finding_by_queue_and_symptom)
@@ -496,6 +501,10 @@ def merge_results(earlier_result: ScanResult, later_result: ScanResult) -> ScanR
         record_by_queue_name={
             **earlier_result.record_by_queue_name,
             **later_result.record_by_queue_name,
+        },
+        unjudged_reason_by_symptom={
+            **earlier_result.unjudged_reason_by_symptom,
+            **later_result.unjudged_reason_by_symptom,
         },
         **count_by_name,
     )

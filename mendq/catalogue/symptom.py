@@ -210,6 +210,8 @@ class Detection:
             the queue need not show it, so a queue in use is measured for it after all others.
         is_hidden_in_traffic: True if the traffic of a queue need not show the symptom, although it
             does harm. A queue in use is measured for it after all others too.
+        is_left_to_suspects: True if `detect` needs no metric but a call that only suspects are
+            worth. The scan runs it for suspects, and for queues in use whose sums are all 0.
         metric_kinds: The kinds of metrics (`METRICS_BY_KIND`) that `detect` needs; empty for the
             usual ones. The scan reads only these kinds if every symptom for which it measures the
             queue names kinds.
@@ -224,6 +226,7 @@ class Detection:
     is_of_configuration: bool = False
     is_measured_last: bool = False
     is_hidden_in_traffic: bool = False
+    is_left_to_suspects: bool = False
     metric_kinds: tuple[str, ...] = ()
     detect_fact: Callable[[Facts, datetime], DetectedFault | None] | None = None
 

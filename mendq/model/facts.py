@@ -10,6 +10,7 @@ from typing import Literal
 
 from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
+from mendq.model.key_state import KeyState
 from mendq.model.mapping import DEFAULT_BATCH_SIZE, ProvisionedPollers
 from mendq.model.metrics import DaysOfTraffic, Measurement
 from mendq.model.mode import Mode
@@ -30,6 +31,11 @@ AWS_MANAGED_KEY_ALIAS = "alias/aws/sqs"
 def is_aws_managed_key(kms_key: str) -> bool:
     """Return True if the KMS key is the key that AWS manages for SQS, named by its alias."""
     return kms_key.endswith(AWS_MANAGED_KEY_ALIAS)
+
+
+def has_customer_key(facts: QueueFacts) -> bool:
+    """Return True if a KMS key encrypts the queue's messages, and AWS does not manage that key."""
+    return facts.kms_key is not None and not is_aws_managed_key(facts.kms_key)
 
 
 def is_key_of_another_account(facts: Facts, kms_key: str) -> bool:
@@ -114,7 +120,7 @@ class ReadAction:
     """An IAM action that Mendq needs for a read, and the kind of resource that the policy names."""
 
     iam_action: str
-    resource: Literal["queue", "function", "any"]
+    resource: Literal["queue", "function", "key", "any"]
 
 
 _TAGS_READ_ACTION = ReadAction("sqs:ListQueueTags", "queue")
@@ -128,6 +134,7 @@ _LAST_CHANGE_READ_ACTION = ReadAction("cloudtrail:LookupEvents", "any")
 _MAPPINGS_READ_ACTION = ReadAction("lambda:ListEventSourceMappings", "any")
 _FUNCTION_READ_ACTION = ReadAction("lambda:GetFunctionConfiguration", "function")
 _CONCURRENCY_READ_ACTION = ReadAction("lambda:GetFunctionConcurrency", "function")
+_KEY_READ_ACTION = ReadAction("kms:DescribeKey", "key")
 _MOVE_TASKS_READ_ACTION = ReadAction("sqs:ListMessageMoveTasks", "queue")
 _DLQ_SOURCES_READ_ACTION = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
 
@@ -153,6 +160,9 @@ class Need(Enum):
         ("lambda_consumers",),
         (_CONCURRENCY_READ_ACTION, _METRICS_READ_ACTION),
     )
+    # The state of the customer managed KMS key. A scan reads it only for suspects, and for queues
+    # in use whose sums are all 0.
+    KMS_KEY = ("kms_key_state",), (_KEY_READ_ACTION,)
     MEASUREMENTS = ("measurement",), (_METRICS_READ_ACTION, _METRIC_LIST_READ_ACTION)
     # Receives and deletes of four days, by hour. A scan reads them only after a first finding.
     DAYS_OF_TRAFFIC = ("days_of_traffic",), (_METRICS_READ_ACTION,)
@@ -507,6 +517,8 @@ class Facts(QueueFacts):
             none; empty if it could. Symptoms that need the consumers must not be judged then.
         mappings_disabled_at: When each disabled event source mapping was last changed; None for a
             mapping of which it is not known. A mapping to a deleted function has no entry.
+        kms_key_state: The state of the queue's KMS key; None if it was not read, or if the queue
+            has no customer managed key.
         measurement: The queue's metrics; None if they were not read or CloudWatch has no data.
         days_of_traffic: When the queue was read in the last four days; None if that was not asked.
         move_task_running: True if SQS's own redrive (a message movement task) moves messages into
@@ -551,6 +563,7 @@ class Facts(QueueFacts):
     stopped_consumers: tuple[str, ...] = ()
     consumers_error: str = ""
     mappings_disabled_at: tuple[datetime | None, ...] = ()
+    kms_key_state: KeyState | None = None
     measurement: Measurement | None = None
     days_of_traffic: DaysOfTraffic | None = None
     move_task_running: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -37,14 +37,17 @@ from mendq.aws.dlqs import (
 )
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts_reader import FactsReader, ReadResult, function_names
+from mendq.aws.keys import read_key_state
 from mendq.aws.queue import read_queue_attributes
 from mendq.cases.context import StoreContext
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.seen_moves import SeenMoves
 from mendq.model.consent import Consent
 from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, Need
+from mendq.model.key_state import KeyState
 from mendq.model.metrics import DAYS_OF_TRAFFIC_METRICS, Datapoints, Measurement, Window
 from mendq.model.traffic import Traffic, summarize_traffic
+from mendq.notifications.text import format_count
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import (
@@ -111,6 +114,8 @@ CLOUDWATCH_CALLS_PER_SECOND = 2
 FUNCTIONS_PER_CALL = 100
 # The list of event source mappings is read this often if Lambda fails to return it.
 MAPPING_READS = 2
+# KMS is not asked any more after it did not answer for this many keys.
+MOST_SILENT_KEYS = 2
 THREAD_COUNT = 8
 
 
@@ -246,6 +251,33 @@ class ScanReader(FactsReader, frozen=True):
             with suppress(FactsUnavailable):
                 return self.ask(_read_mappings_by_source, read_number).get(queue_arn, ())
         return self.ask(_read_mappings_by_source, MAPPING_READS).get(queue_arn, ())
+
+    def read_key_state(self, key: str) -> KeyState:
+        """Return the state of a KMS key.
+
+        If KMS did not answer MOST_SILENT_KEYS times in this scan, do not ask it again: each time
+        costs seconds.
+        """
+        silent_answers = [
+            key_state
+            for _, key_state in self.scan_answers.iterate_answers(read_key_state)
+            if key_state.is_silent
+        ]
+        if len(silent_answers) >= MOST_SILENT_KEYS:
+            return silent_answers[0]
+        return super().read_key_state(key)
+
+    def explain_unjudged_keys(self) -> str:
+        """Return why keys could not be read in this scan, and how many; empty if all could."""
+        key_count_by_error = Counter[str](
+            key_state.error
+            for _, key_state in self.scan_answers.iterate_answers(read_key_state)
+            if key_state.error
+        )
+        return "; ".join(
+            f"{error} for {format_count(key_count, 'key')}"
+            for error, key_count in sorted(key_count_by_error.items())
+        )
 
     def read_own_metric_kinds(self, queue_name: str) -> Sequence[str]:
         """Return the optional kinds of metrics that CloudWatch has for this queue.
@@ -451,7 +483,8 @@ def _read_mappings_by_source(
     return mappings_by_source
 
 
-# The read functions that call Lambda and CloudWatch. All others call SQS.
+# The read functions that call Lambda and CloudWatch. All others call SQS, or KMS, whose quota for
+# DescribeKey is higher.
 _LAMBDA_READ_FUNCTIONS = (
     read_function_timeout_seconds,
     read_reserved_concurrency,

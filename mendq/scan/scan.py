@@ -82,6 +82,11 @@ Rules:
    CloudWatch fails, they decide. If it is measured, the measurement decides, because it knows more.
    Facts that cost a call (NEEDS_OF_FACTS) are read only then, while there is time.
 
+12. A fact that no metric shows may cost a call that most queues are not worth, such as the state of
+   a KMS key (`Detection.is_left_to_suspects`). It is read for suspects, measured or not, and for
+   queues in use whose sums are all 0: if the key is disabled, nothing is sent or received. A key
+   that cannot be read is no error of its queue. `unjudged_reason_by_symptom` says why.
+
 This module stores nothing, sends no notifications, and does not choose which findings matter. So
 `mendq scan --dry-run` can use the same function.
 """
@@ -150,6 +155,8 @@ MEASURING_SKIPPED = (
     "it was not measured, although {reason}: the metrics or the time of this scan were spent on "
     "worse queues"
 )
+# The symptom that is not judged for a queue whose key cannot be read.
+KMS_SYMPTOM = "kms_key_unusable"
 ReadAnswer = TypeVar("ReadAnswer")
 
 
@@ -226,6 +233,7 @@ def scan(
     }
     for measured in _measure_suspects(selection.suspects, reader, allowance):
         yield _note_judged_dlqs(measured, facts_by_arn, record_by_queue_name)
+    yield _check_silent_queues(selection.silent_candidates, reader, allowance)
 
 
 class _Candidate(Struct, frozen=True):
@@ -235,11 +243,13 @@ class _Candidate(Struct, frozen=True):
         facts: The queue as step 1 has read it.
         window: The time to measure.
         symptoms: The symptoms that its configuration makes possible and that metrics would show.
+        fact_symptoms: The possible symptoms that are left to suspects (rule 12).
     """
 
     facts: Facts
     window: Window
     symptoms: tuple[Symptom, ...]
+    fact_symptoms: tuple[Symptom, ...] = ()
 
     @property
     def queue_arn(self) -> str:
@@ -247,12 +257,16 @@ class _Candidate(Struct, frozen=True):
 
 
 class _Suspect(Struct, frozen=True):
-    """A queue to measure, the symptoms to look for, and the reason."""
+    """A queue to measure, the symptoms to look for, and the reason.
+
+    `fact_symptoms` are looked for too, and need no metric (rule 12).
+    """
 
     facts: Facts
     window: Window
     symptoms: tuple[Symptom, ...]
     reason: MeasuringReason
+    fact_symptoms: tuple[Symptom, ...] = ()
 
     @property
     def queue_arn(self) -> str:
@@ -362,6 +376,7 @@ def _check_queue(
         )
     findings: list[Finding] = []
     possible_symptoms: list[Symptom] = []
+    fact_symptoms: list[Symptom] = []
     error_by_arn: dict[str, Exception] = {}
     if facts.consumers_error:
         error_by_arn[queue.queue_arn] = ConsumersUnknown(facts.consumers_error)
@@ -371,7 +386,8 @@ def _check_queue(
             new_findings, is_possible = _check_without_measuring(symptom, facts, reader)
             findings += new_findings
             if is_possible:
-                possible_symptoms.append(symptom)
+                target = fact_symptoms if _is_left_to_suspects(symptom) else possible_symptoms
+                target.append(symptom)
                 if window is None and must_measure(facts, None, history):
                     findings += _detect_fact(symptom, facts, reader)
         except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked (rule 3)
@@ -383,7 +399,7 @@ def _check_queue(
         error_by_arn.setdefault(queue.queue_arn, error)
     candidate = None
     if possible_symptoms and window:
-        candidate = _Candidate(facts, window, tuple(possible_symptoms))
+        candidate = _Candidate(facts, window, tuple(possible_symptoms), tuple(fact_symptoms))
     is_unsettled = bool(possible_symptoms) and window is None and _is_in_use(facts, history)
     is_check_incomplete = candidate or error_by_arn or window is None
     result = ScanResult(
@@ -441,6 +457,11 @@ def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
     return facts
 
 
+def _is_left_to_suspects(symptom: Symptom) -> bool:
+    """Return True if only suspects are checked for the symptom, without metrics (rule 12)."""
+    return _get_detection(symptom).is_left_to_suspects
+
+
 def _needs_consumers(symptom: Symptom) -> bool:
     """Return True if the symptom cannot be judged without the queue's Lambda consumers."""
     return Need.LAMBDA_CONSUMERS in _get_detection(symptom).needs
@@ -455,11 +476,11 @@ def _check_without_measuring(
     """
     detection = _get_detection(symptom)
     is_possible = detection.is_possible(facts)
-    needs_measurements = Need.MEASUREMENTS in detection.needs
+    is_judged_later = Need.MEASUREMENTS in detection.needs or detection.is_left_to_suspects
     findings: list[Finding] = []
-    if detection.is_of_configuration or (is_possible and not needs_measurements):
+    if detection.is_of_configuration or (is_possible and not is_judged_later):
         findings = _detect_symptom(symptom, facts, reader)
-    return findings, is_possible and needs_measurements and not findings
+    return findings, is_possible and is_judged_later and not findings
 
 
 class _SumsOfBatch(Struct, frozen=True):
@@ -571,10 +592,14 @@ def _read_each(
 
 
 class _Selection(Struct, frozen=True):
-    """The suspects, the most urgent first, and the result of the candidates that are none."""
+    """The suspects, the most urgent first, and the result of the candidates that are none.
+
+    `silent_candidates` are no suspects, and all their sums are 0 although they are in use.
+    """
 
     suspects: list[_Suspect]
     result: ScanResult
+    silent_candidates: list[_Candidate]
 
 
 def _select_suspects(
@@ -589,6 +614,7 @@ def _select_suspects(
     return all three.
     """
     suspects = list[_Suspect]()
+    silent_candidates = list[_Candidate]()
     configuration_by_arn = dict[str, Mapping[str, str]]()
     for candidate in candidates:
         traffic = traffic_by_arn.get(candidate.queue_arn)
@@ -599,9 +625,17 @@ def _select_suspects(
                 Urgency.MESSAGES_STAY, "CloudWatch did not return its sums completely"
             )
         if reason and not all(map(_is_looked_for_last, candidate.symptoms)):
-            suspect = _Suspect(candidate.facts, candidate.window, candidate.symptoms, reason)
+            suspect = _Suspect(
+                candidate.facts,
+                candidate.window,
+                candidate.symptoms,
+                reason,
+                candidate.fact_symptoms,
+            )
         elif traffic:
             suspect = _make_last_suspect(candidate, traffic)
+            if not traffic.has_messages and _is_in_use(candidate.facts, history):
+                silent_candidates.append(candidate)
         if suspect:
             suspects.append(suspect)
             # Symptoms that only cost money do not depend on the DLQ or on sources.
@@ -617,7 +651,7 @@ def _select_suspects(
         configuration_by_arn=configuration_by_arn,
         measuring_reason_by_arn={suspect.queue_arn: suspect.reason.text for suspect in suspects},
     )
-    return _Selection(suspects, result)
+    return _Selection(suspects, result, silent_candidates)
 
 
 def _is_looked_for_last(symptom: Symptom) -> bool:
@@ -759,7 +793,7 @@ def _measure_batch(
             continue
         facts = replace(facts, measurement=measurement)
         findings_of_queue: list[Finding] = []
-        for symptom in suspect.symptoms:
+        for symptom in (*suspect.symptoms, *suspect.fact_symptoms):
             try:
                 findings_of_queue += _detect_symptom(symptom, facts, reader, may_measure)
             except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
@@ -876,6 +910,29 @@ def _make_finding(symptom: Symptom, facts: Facts, fault: DetectedFault) -> Findi
     )
 
 
+def _check_silent_queues(
+    candidates: Iterable[_Candidate], reader: ScanReader, allowance: Allowance
+) -> ScanResult:
+    """Check queues in use whose sums are all 0, while there is time (rule 12).
+
+    The result also says which symptoms could not be judged in this scan.
+    """
+    findings: list[Finding] = []
+    error_by_arn = dict[str, Exception]()
+    for candidate in candidates:
+        for symptom in candidate.fact_symptoms if allowance.may_read_facts() else ():
+            try:
+                findings += _detect_symptom(symptom, candidate.facts, reader)
+            except Exception as error:  # noqa: BLE001 - recorded; other queues are still checked
+                error_by_arn.setdefault(candidate.queue_arn, error)
+    unjudged_reason = reader.explain_unjudged_keys()
+    return ScanResult(
+        findings=tuple(findings),
+        error_by_target=error_by_arn,
+        unjudged_reason_by_symptom={KMS_SYMPTOM: unjudged_reason} if unjudged_reason else {},
+    )
+
+
 def _detect_facts(
     suspect: _Suspect, reader: ScanReader, error_by_arn: dict[str, Exception]
 ) -> list[Finding]:
@@ -884,7 +941,7 @@ def _detect_facts(
     Add an error to `error_by_arn`, unless the queue has one there.
     """
     findings: list[Finding] = []
-    for symptom in suspect.symptoms:
+    for symptom in (*suspect.symptoms, *suspect.fact_symptoms):
         try:
             findings += _detect_fact(symptom, suspect.facts, reader)
         except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
@@ -899,6 +956,8 @@ def _detect_fact(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Fin
     without them.
     """
     detection = _get_detection(symptom)
+    if detection.is_left_to_suspects:
+        return _detect_symptom(symptom, facts, reader)
     if detection.detect_fact is None:
         return []
     facts = reader.with_needed_facts(facts, detection.needs & NEEDS_OF_FACTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 from unittest.mock import patch
 
@@ -15,9 +16,18 @@ from mendq.cli.app import app
 from tests.local_account.queues import Queue, eventually, fail_late
 
 
-def mendq_here(account: LocalAccount, *arguments: str, columns: int = 80) -> Result:
-    """Run a command as somebody with credentials for the account."""
+def mendq_here(
+    account: LocalAccount,
+    *arguments: str,
+    columns: int = 80,
+    credentials: Mapping[str, str] | None = None,
+) -> Result:
+    """Run a command as somebody with credentials for the account.
+
+    `credentials` are those of a user, as `callers.user` returns them; None for every right.
+    """
     variables = make_shell_environment(account.endpoint_url) | {"COLUMNS": f"{columns}"}
+    variables |= {name.upper(): value for name, value in (credentials or {}).items()}
     with patch.dict(os.environ, variables, clear=True):
         result = CliRunner().invoke(app, arguments, prog_name="mendq")
     if result.exception is not None and not isinstance(result.exception, SystemExit):

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from local_account.process import LocalAccount
-from tests.local_account.callers import Function, allow, new_function
+from tests.local_account.callers import Function, allow, new_function, user
 from tests.local_account.mendq_here import mendq_here
 from tests.local_account.queues import Queue, eventually, new_queue
 
@@ -32,6 +33,61 @@ def scan_queue(account: LocalAccount, queue: Queue) -> dict[str, Any]:
     name = queue.arn.rpartition(":")[2]
     document = json.loads(mendq_here(account, "scan", "--queue", name, "--json").stdout)
     return {finding["symptom"]: finding["reason"] for finding in document["findings"]}
+
+
+def make_queue_with_key(account: LocalAccount) -> tuple[Queue, str]:
+    """Make a queue that a new key encrypts, with one message. Return it and the key's id."""
+    key = str(account.client("kms").create_key()["KeyMetadata"]["KeyId"])
+    queue = new_queue(account, KmsMasterKeyId=key)
+    queue.send()
+    return queue, key
+
+
+def test_scan_says_that_the_key_of_a_queue_is_disabled_and_is_silent_once_it_is_enabled(
+    tiny: LocalAccount,
+) -> None:
+    queue, key = make_queue_with_key(tiny)
+    kms = tiny.client("kms")
+    kms.disable_key(KeyId=key)
+    with pytest.raises(ClientError, match=r"KMS\.DisabledException"):
+        queue.send()
+    assert "is disabled" in scan_queue(tiny, queue)["kms_key_unusable"]
+    kms.enable_key(KeyId=key)
+    assert "kms_key_unusable" not in scan_queue(tiny, queue)
+
+
+def test_scan_says_when_a_key_is_deleted_with_the_messages_of_the_queue(
+    tiny: LocalAccount,
+) -> None:
+    queue, key = make_queue_with_key(tiny)
+    kms = tiny.client("kms")
+    deletion_at = kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)["DeletionDate"]
+    sentence = scan_queue(tiny, queue)["kms_key_unusable"]
+    assert f"waits for its deletion on {deletion_at:%Y-%m-%d}" in sentence
+    assert "holds 1 message" in sentence
+
+
+def test_scan_without_the_right_to_read_keys_judges_the_rest_and_says_what_it_did_not_judge(
+    tiny: LocalAccount,
+) -> None:
+    queue, key = make_queue_with_key(tiny)
+    tiny.client("kms").disable_key(KeyId=key)
+    (statement,) = json.loads(mendq_here(tiny, "scan", "--policy").stdout)["Statement"]
+    assert "kms:DescribeKey" in statement["Action"]
+    old_actions = [action for action in statement["Action"] if not action.startswith("kms:")]
+    _, credentials = user(tiny, allow(old_actions, "*"))
+    name = queue.arn.rpartition(":")[2]
+    scan = mendq_here(tiny, "scan", "--queue", name, credentials=credentials)
+    assert scan.exit_code == 0
+    printed_text = " ".join(scan.output.split())
+    assert "not judged: kms_key_unusable, because kms:DescribeKey is denied for 1 key" in (
+        printed_text
+    )
+    document = json.loads(
+        mendq_here(tiny, "scan", "--queue", name, "--json", credentials=credentials).stdout
+    )
+    assert document["not_judged"].keys() == {"kms_key_unusable"}
+    assert not any("KMS" in reason for reason in document["not_seen"].values())
 
 
 def test_scan_says_that_nobody_reads_a_new_queue_whose_function_was_deleted(

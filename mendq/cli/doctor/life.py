@@ -212,6 +212,8 @@ class HourlyScan(Struct, frozen=True, dict=True):
     failed: int = 0
     managed: frozenset[str] = frozenset()
     not_looked_at: dict[str, str] = {}
+    # Symptoms that could not be judged on some queues, with the reason.
+    not_judged: dict[str, str] = {}
     skipped: frozenset[str] = frozenset()
     # Findings that the document only counts. The summary of a scan-only stack names none.
     findings_left_out: int = 0
@@ -310,4 +312,8 @@ def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Chec
         return Check("scan", Status.WARN, sentence, log_remedy)
     if scan.skipped_for_budget:
         return Check("scan", Status.WARN, sentence, "raise limits.scanMetricsPerDay, and deploy")
+    if scan.not_judged:
+        unjudged_texts = [f"{symptom}, because {why}" for symptom, why in scan.not_judged.items()]
+        sentence += f"; not judged: {'; '.join(unjudged_texts)}"
+        return Check("scan", Status.WARN, sentence, "see docs/rights.md, and deploy this version")
     return Check("scan", Status.OK, sentence)

@@ -304,6 +304,7 @@ def _print_dry_run(
         out.say(
             f"could not look at {shorten_list(queue_names, _MOST_QUEUE_NAMES)}: {reason}", "red"
         )
+    _print_unjudged_symptoms(out, scan_result)
     out.say("nothing was changed, noted or paged")
 
 
@@ -326,6 +327,7 @@ def _print_region_scan(
     for reason, target_names in _group_by_reason(reason_by_target).items():
         shown_names = shorten_list(target_names, _MOST_QUEUE_NAMES)
         out.say(f"not judged, or not wholly: {shown_names}: {reason}", "yellow")
+    _print_unjudged_symptoms(out, scan_result)
     if max(len(reason_by_target), len(action_by_finding)) > _MOST_QUEUE_NAMES:
         out.say("--json and --html name every queue", "dim")
     monthly_dollars = estimate_monthly_dollars(
@@ -346,6 +348,12 @@ def _print_region_scan(
         "dim",
     )
     out.say("nothing was changed")
+
+
+def _print_unjudged_symptoms(out: Output, scan_result: ScanResult) -> None:
+    """Print the symptoms that could not be judged on some queues, with the reason."""
+    for symptom, reason in scan_result.unjudged_reason_by_symptom.items():
+        out.say(f"not judged: {symptom}, because {reason}", "yellow")
 
 
 def _describe_no_findings(

@@ -307,6 +307,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             "queues": [queue.queue_arn for queue in self.queues],
             "measured_because": {**scan_result.measuring_reason_by_arn},
             "not_seen": self.explain_unchecked(scan_result),
+            "not_judged": {**scan_result.unjudged_reason_by_symptom},
             "by_failed_calls_alone": SYMPTOMS_UNSEEN_BY_SCANS,
             "metrics_asked": self.budget.asked_metric_count,
             "dollars": round(METRIC_READ.cost(self.budget.asked_metric_count), 4),
