@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from math import inf
 
-from mendq.cases.finding import Finding
+from mendq.cases.finding import Finding, find_waiting_findings
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.model.facts import Need
 from mendq.model.severity_class import SeverityClass
@@ -59,18 +59,38 @@ def find_class(finding: Finding) -> SeverityClass:
 _POSITION_BY_SYMPTOM = {symptom.name: position for position, symptom in enumerate(CATALOGUE)}
 
 
+def find_explained_findings(findings: Iterable[Finding]) -> dict[Finding, str]:
+    """Return the findings that another finding explains, each with the symptom that explains it.
+
+    The scan of a deployed stack hands them to heal only once the other symptom is gone.
+    """
+    return find_waiting_findings(
+        tuple(findings), {name: symptom.gives_way_to for name, symptom in SYMPTOM_BY_NAME.items()}
+    )
+
+
 def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings by severity class, and then by the time until messages are lost.
 
     If both are equal, findings that Mendq can only report come last, and the others are in the
-    order of the catalogue.
+    order of the catalogue. Findings that another one explains come after all others, so that a
+    cause is before its consequence.
     """
+    all_findings = tuple(findings)
+    explained_findings = find_explained_findings(all_findings)
 
-    def rank_finding(finding: Finding) -> tuple[int, float, bool, int, str]:
+    def rank_finding(finding: Finding) -> tuple[bool, int, float, bool, int, str]:
         class_rank = find_class(finding).rank
         seconds_left = inf if finding.seconds_left is None else finding.seconds_left
         is_only_reported = SYMPTOM_BY_NAME[finding.symptom].plan is None
         catalogue_position = _POSITION_BY_SYMPTOM[finding.symptom]
-        return class_rank, seconds_left, is_only_reported, catalogue_position, finding.queue_arn
+        return (
+            finding in explained_findings,
+            class_rank,
+            seconds_left,
+            is_only_reported,
+            catalogue_position,
+            finding.queue_arn,
+        )
 
-    return sorted(findings, key=rank_finding)
+    return sorted(all_findings, key=rank_finding)

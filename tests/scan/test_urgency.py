@@ -51,6 +51,22 @@ def test_findings_are_sorted_by_class_and_not_by_the_time_that_is_left() -> None
     assert findings == [public, GROWS, hygiene]
 
 
+def test_finding_of_a_dlq_stands_after_its_cause_on_the_source_although_its_class_is_worse() -> (
+    None
+):
+    cause = Finding(STANDARD_ARN, "consumer_failing", "fails in part")
+    arriving = Finding(
+        DLQ_ARN,
+        "dlq_messages_arriving",
+        "they come",
+        source_arns=(STANDARD_ARN,),
+        severity_class=SeverityClass.LOSING,
+    )
+    other = Finding(STANDARD_ARN, "tls_not_enforced", "no TLS")
+    assert sort_worst_first((arriving, other, cause)) == [cause, other, arriving]
+    assert sort_worst_first((other, arriving)) == [arriving, other], "nothing explains it"
+
+
 @pytest.mark.parametrize(
     "other",
     [

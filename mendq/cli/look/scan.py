@@ -44,13 +44,15 @@ from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
 from mendq.model.severity_class import SeverityClass
 from mendq.notifications.text import format_count, to_terminal_text
-from mendq.scan.severity import find_class, sort_worst_first
+from mendq.scan.severity import find_class, find_explained_findings, sort_worst_first
 
 _MOST_QUEUE_NAMES = 4
 # Printed in place of a pattern whose queues could not be listed.
 _LABEL_BY_PATTERN = {ANY_QUEUE_PATTERN: "queues without a tag"}
 # Most queues with the same symptom that are printed. --json and --html have all of them.
 _MOST_QUEUES_PER_SYMPTOM = 5
+# The most findings that are printed of those that another finding explains.
+_MOST_EXPLAINED_FINDINGS = 20
 # Metrics that may be asked for by default, in a region with few queues and with many: about ten
 # cents, or the three sums of each queue and as many further metrics.
 _LEAST_DEFAULT_METRIC_COUNT = 10_000
@@ -246,25 +248,56 @@ def _select_findings(
     return {**document, "findings": shown_findings}
 
 
-def _print_findings_by_class(
+def print_findings_by_class(
     out: Output,
     action_by_finding: Mapping[Finding, ExpectedAction],
     shown_classes: Collection[SeverityClass],
     most_per_symptom: int | None = None,
 ) -> None:
     """Print the findings of `shown_classes` below one heading for each class, the worst first."""
-    for severity_class, findings_of_class in groupby(
-        sort_worst_first(action_by_finding), find_class
-    ):
+    explaining_symptom_by_finding = find_explained_findings(action_by_finding)
+    causes = [
+        finding for finding in action_by_finding if finding not in explaining_symptom_by_finding
+    ]
+    for severity_class, findings_of_class in groupby(sort_worst_first(causes), find_class):
         if severity_class not in shown_classes:
             continue
         actions_of_class = {finding: action_by_finding[finding] for finding in findings_of_class}
         count_text = format_count(len(actions_of_class), "finding")
         out.say_heading(f"{severity_class.title.capitalize()}: {count_text}")
         print_findings(out, actions_of_class, most_per_symptom)
+    _print_explained_findings(
+        out,
+        {
+            finding: symptom
+            for finding, symptom in explaining_symptom_by_finding.items()
+            if find_class(finding) in shown_classes
+        },
+    )
     hidden_count = sum(find_class(finding) not in shown_classes for finding in action_by_finding)
     if hidden_count:
         out.say(f"{format_count(hidden_count, 'finding')} of other classes not shown", "dim")
+
+
+def _print_explained_findings(
+    out: Output, explaining_symptom_by_finding: Mapping[Finding, str]
+) -> None:
+    """Print a line for each finding that another one explains, with the symptom that explains it.
+
+    Of many findings, only the first are printed.
+    """
+    if not explaining_symptom_by_finding:
+        return
+    count_text = format_count(len(explaining_symptom_by_finding), "finding")
+    out.say_heading(f"Waiting for another finding: {count_text}")
+    explained_findings = sort_worst_first(explaining_symptom_by_finding)
+    for finding in explained_findings[:_MOST_EXPLAINED_FINDINGS]:
+        queue_name = to_terminal_text(parse_queue_arn(finding.queue_arn).name, 80)
+        explaining_symptom = explaining_symptom_by_finding[finding]
+        out.say_indented(f"{queue_name}: {finding.symptom}; look at {explaining_symptom} first")
+    if len(explained_findings) > _MOST_EXPLAINED_FINDINGS:
+        left_out_count = len(explained_findings) - _MOST_EXPLAINED_FINDINGS
+        out.say_indented(f"and {left_out_count:,} more: --json names them")
 
 
 def _print_dry_run(
@@ -276,7 +309,7 @@ def _print_dry_run(
 ) -> None:
     """Print the findings of a dry run, and what the deployed scan costs."""
     if action_by_finding:
-        _print_findings_by_class(out, action_by_finding, shown_classes)
+        print_findings_by_class(out, action_by_finding, shown_classes)
     elif not dry_run.queues:
         out.say("no queue is managed, so none was looked at", "yellow")
         out.say("tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe", "dim")
@@ -316,7 +349,7 @@ def _print_region_scan(
     shown_classes: Collection[SeverityClass],
 ) -> None:
     """Print the findings of a region by class, what could not be checked, and the costs."""
-    _print_findings_by_class(out, action_by_finding, shown_classes, _MOST_QUEUES_PER_SYMPTOM)
+    print_findings_by_class(out, action_by_finding, shown_classes, _MOST_QUEUES_PER_SYMPTOM)
     reason_by_target = region_scan.explain_unchecked(scan_result)
     if not action_by_finding:
         out.say(

@@ -44,7 +44,12 @@ from mendq.notifications.change_lines import list_change_commands
 from mendq.notifications.next_steps import choose_command_without_case
 from mendq.notifications.text import format_count
 from mendq.scan.reader import ScanReader
-from mendq.scan.severity import find_class, rate_severity, sort_worst_first
+from mendq.scan.severity import (
+    find_class,
+    find_explained_findings,
+    rate_severity,
+    sort_worst_first,
+)
 
 _METRIC_LIMIT_NOTE = f"not measured: {METRIC_LIMIT_REASON}"
 _PARTLY_CHECKED_NOTE = (
@@ -288,6 +293,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
     ) -> dict[str, Any]:
         """Return the JSON document of the scan: findings, queues, and what was not checked."""
+        explaining_symptom_by_finding = find_explained_findings(action_by_finding)
         return {
             "at": format_time(self.now),
             "account": self.account.account_id,
@@ -299,6 +305,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
                     "severity": rate_severity(finding),
                     "class": find_class(finding),
                     "reason": finding.sentence,
+                    "waits_for": explaining_symptom_by_finding.get(finding),
                     "plan": asdict(action_by_finding[finding]),
                     "runbook": SYMPTOM_BY_NAME[finding.symptom].runbook,
                 }

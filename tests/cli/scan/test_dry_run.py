@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from mendq.cases.finding import Finding
-from mendq.cli.look.scan import print_findings
+from mendq.cli.look.scan import print_findings, print_findings_by_class
 from mendq.cli.output import Output
 from mendq.cli.scan.dry_run import DryRunChangeError, ExpectedAction, make_readonly_clients
+from mendq.model.severity_class import SeverityClass
 from tests.cli.builders import Operator
 from tests.cli.scan.builders import make_source_and_dlq, read_account_state, select_finding
 
@@ -121,3 +122,32 @@ def test_dry_run_names_an_own_change_of_mendq_as_possible_cause_before_the_plan(
     assert rollback in operator.read_output("scan", "--dry-run").replace("\n", " ").replace(
         "  ", " "
     )
+
+
+def test_printed_scan_shows_a_cause_with_its_plan_and_what_it_explains_in_one_line_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cause = Finding(f"{ARN}orders", "consumer_failing", "nothing is finished")
+    consequence = Finding(
+        f"{ARN}orders-dlq", "dlq_messages_arriving", "571 came", (cause.queue_arn,)
+    )
+    actions = {consequence: ExpectedAction("pages"), cause: ExpectedAction("pages")}
+    print_findings_by_class(Output(as_json=False), actions, tuple(SeverityClass))
+    printed = capsys.readouterr().out
+    assert printed.index("nothing is finished") < printed.index("Waiting for another finding: 1")
+    assert "orders-dlq: dlq_messages_arriving; look at consumer_failing first" in printed
+    assert "571 came" not in printed
+
+
+def test_printed_scan_names_few_of_many_findings_that_wait(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    actions = dict[Finding, ExpectedAction]()
+    for number in range(30):
+        arn = f"{ARN}orders-{number}"
+        actions[Finding(arn, "consumer_failing", "it")] = ExpectedAction("pages")
+        actions[Finding(arn, "dlq_missing", "it")] = ExpectedAction("pages")
+    print_findings_by_class(Output(as_json=False), actions, tuple(SeverityClass))
+    printed = capsys.readouterr().out
+    assert printed.count("look at consumer_failing first") == 20
+    assert "and 10 more: --json names them" in printed
