@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from mendq.lint.files import TemplateSource
 from mendq.lint.folder import TemplateFolder, UnreadableFile
 from mendq.lint.serverless import expand_serverless_file, is_serverless_file
 from mendq.lint.template import (
@@ -63,6 +64,22 @@ class YamlTemplate(Template):
         plain_python_value = json.loads(json.dumps(value))
         declaration = {safe_name: plain_python_value} if name else [plain_python_value]
         return tuple(yaml.safe_dump(declaration, sort_keys=False, width=inf).splitlines())
+
+
+def read_template_source(source: TemplateSource) -> Template:
+    """Decode a template that the user names: a file's content, or a folder of Terraform files.
+
+    Raises:
+        NotATemplate: It is no template, or it is too large.
+        OSError: A file cannot be read.
+    """
+    if source.terraform_path is None:
+        return read_template(source.content, folder=source.folder)
+    from mendq.lint.terraform_source import (  # noqa: PLC0415 - most templates do not need it
+        read_terraform_folder,
+    )
+
+    return read_terraform_folder(source.terraform_path, WorkBudget())
 
 
 def read_template(

@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ class TemplateSource:
     content: bytes
     # Account and region of the deployment, as far as a cdk.out folder names them.
     deploy_target: DeployTarget
+    # A folder of Terraform files, or one file of it. None for a template in `content`.
+    terraform_path: Path | None = field(default=None, kw_only=True)
     # Name of the stack. Empty if no manifest of a cdk.out folder names it.
     stack_name: str = ""
     # Where the files are that the template names. None if they are not read.
@@ -51,27 +53,34 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
     """Yield the templates that the user names. Each file is read just before it is yielded.
 
     Args:
-        template_argument: A template, a Terraform plan, a cdk.out folder, or `-` for standard
-            input.
+        template_argument: A template, a Terraform plan, a cdk.out folder, a folder with Terraform
+            files or one of them, or `-` for standard input.
 
     Raises:
-        NotATemplate: A Terraform file is given, or a folder that is not a valid cdk.out folder.
+        NotATemplate: A folder is given that is neither a valid cdk.out folder nor has `.tf` files.
         OSError: A file cannot be read.
     """
     path = Path(template_argument)
     if template_argument == STDIN_ARGUMENT:
         template_bytes = sys.stdin.buffer.read(_MAXIMUM_BYTES_TO_READ)
         yield TemplateSource(STDIN_NAME, template_bytes, DeployTarget())
-    elif path.is_dir():
+    elif path.is_dir() and not _has_terraform_files(path):
         yield from _list_stack_templates(path)
-    elif path.suffix == ".tf":
-        raise NotATemplate(
-            f"{template_argument} is HCL: give the plan, as `terraform show -json` says it"
+    elif path.is_dir() or path.suffix == ".tf":
+        folder = TemplateFolder(path if path.is_dir() else path.parent)
+        yield TemplateSource(
+            template_argument, b"", DeployTarget(), folder=folder, terraform_path=path
         )
     else:
         content = _read_content(path)
         folder = TemplateFolder(path.parent)
         yield TemplateSource(template_argument, content, DeployTarget(), folder=folder)
+
+
+def _has_terraform_files(folder: Path) -> bool:
+    """Return True if a folder has `.tf` files and is no cdk.out folder."""
+    has_manifest = (folder / _MANIFEST_NAME).exists()
+    return not has_manifest and any(folder.glob("*.tf"))
 
 
 def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
@@ -131,7 +140,8 @@ def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
     manifest_path = folder / _MANIFEST_NAME
     if not manifest_path.exists():
         raise NotATemplate(
-            f"{folder} holds no {_MANIFEST_NAME}: give a template or a cdk.out folder"
+            f"{folder} holds no {_MANIFEST_NAME} and no .tf file: give a template, a cdk.out "
+            "folder or a folder with Terraform files"
         )
     try:
         artifacts = json.loads(_read_content(manifest_path, MOST_TEMPLATE_BYTES))[

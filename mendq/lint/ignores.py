@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from mendq.lint.folder import TemplateFolder, UnreadableFile
 from mendq.lint.serverless import is_serverless_file
 from mendq.lint.template import Template, TemplatePlace, TemplateResource, get_mapping, to_list
-from mendq.lint.terraform import TerraformPlan
+from mendq.lint.terraform import TerraformTemplate
 
 MISSING_REASON = "write `# mendq: ignore SYMPTOM: reason`: without a reason it ignores nothing"
 WRONG_ENTRY = "an entry of `ignore` is the name of a symptom, or a mapping of symptom and reason"
@@ -126,7 +126,7 @@ def list_comment_ignores(
     """
     if is_serverless_file(template.root):
         yield from _list_serverless_ignores(template, content, folder)
-    elif folder is not None and folder.path is not None and isinstance(template, TerraformPlan):
+    elif folder is not None and folder.path is not None and isinstance(template, TerraformTemplate):
         yield from _list_terraform_ignores(template, folder.path)
 
 

@@ -206,11 +206,17 @@ def lint(
             ignored_findings.append(finding)
         else:
             findings.append(finding)
+    symptoms_not_checked = _list_symptoms_not_checked(unchecked_places)
+    if template.reports_own_file_only:
+        # The whole folder was checked, so ignores in its other files are not stale.
+        findings = [finding for finding in findings if not finding.file]
+        ignored_findings = [finding for finding in ignored_findings if not finding.file]
+        unchecked_places = [place for place in unchecked_places if not place.file]
     own_ignores = [ignore for ignore in ignores if not _is_of_generated(ignore, template)]
     stale_ignores = list_stale_ignores(
         own_ignores,
         used_ignores,
-        _list_symptoms_not_checked(unchecked_places),
+        symptoms_not_checked,
         _CHECKED_SYMPTOM_NAMES,
     )
     unchecked_places.extend(_list_wrong_ignores(own_ignores))

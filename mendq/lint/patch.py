@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import yaml
 
-from mendq.lint.decode import read_template
+from mendq.lint.decode import read_template, read_template_source
 from mendq.lint.files import TemplateSource, list_template_sources
 from mendq.lint.queues import POLICY_ATTRIBUTE, DeclaredQueues
 from mendq.lint.template import NotATemplate, Template, to_list
@@ -137,7 +137,7 @@ def make_patch(template_argument: str, wanted_values: WantedValues) -> PatchResu
     queue_logical_ids = list[str]()
     for template_source in list_template_sources(template_argument):
         try:
-            template = read_template(template_source.content)
+            template = read_template_source(template_source)
             declared_queues = DeclaredQueues(
                 template, replace(template_source.deploy_target, **template.deploy_target)
             )

@@ -121,6 +121,8 @@ class Template:
     budget: WorkBudget = field(default_factory=WorkBudget)
     # Account and region of the deployment, if the template itself contains them.
     deploy_target: Mapping[str, str] = field(default_factory=dict)
+    # True if places in other files than the template's own are not reported.
+    reports_own_file_only: bool = field(default=False, kw_only=True)
     # What a tool makes of the file. None if the file is in CloudFormation's own language.
     expansion: Expansion | None = field(default=None, kw_only=True)
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -48,15 +49,15 @@ from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN, name_terrafor
 # A plan also contains the prior state and the planned values, which lint does not read.
 MOST_PLAN_BYTES = 16 * 1024 * 1024
 _HOW_TO_MAKE_A_PLAN = "make one: terraform plan -out plan.bin; terraform show -json plan.bin"
-_TERRAFORM_QUEUE_TYPE = "aws_sqs_queue"
+TERRAFORM_QUEUE_TYPE = "aws_sqs_queue"
 _TERRAFORM_POLICY_TYPE = "aws_sqs_queue_policy"
-_TERRAFORM_FUNCTION_TYPE = "aws_lambda_function"
+TERRAFORM_FUNCTION_TYPE = "aws_lambda_function"
 _REDRIVE_ALLOW_ATTRIBUTE = "RedriveAllowPolicy"
 _KMS_KEY_PROPERTY = "KmsMasterKeyId"
 
 
 @dataclass(frozen=True)
-class _CloudFormationType:
+class CloudFormationType:
     """A CloudFormation resource type, and those of its properties that checks read."""
 
     name: str
@@ -64,13 +65,13 @@ class _CloudFormationType:
 
 
 # Properties that are a nested block in Terraform, each with the settings that checks read.
-_SETTINGS_BY_BLOCK_PROPERTY: Mapping[str, tuple[str, ...]] = {
+SETTINGS_BY_BLOCK_PROPERTY: Mapping[str, tuple[str, ...]] = {
     "ScalingConfig": ("MaximumConcurrency",),
     "ProvisionedPollerConfig": ("MinimumPollers", "MaximumPollers"),
 }
 # CloudFormation's type of each Terraform type.
-_RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _CloudFormationType] = {
-    _TERRAFORM_QUEUE_TYPE: _CloudFormationType(
+RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, CloudFormationType] = {
+    TERRAFORM_QUEUE_TYPE: CloudFormationType(
         QUEUE_TYPE,
         (
             "QueueName",
@@ -88,10 +89,10 @@ _RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _CloudFormationType] = {
             "KmsDataKeyReusePeriodSeconds",
         ),
     ),
-    _TERRAFORM_POLICY_TYPE: _CloudFormationType(
+    _TERRAFORM_POLICY_TYPE: CloudFormationType(
         "AWS::SQS::QueuePolicy", ("Queues", "PolicyDocument")
     ),
-    "aws_lambda_event_source_mapping": _CloudFormationType(
+    "aws_lambda_event_source_mapping": CloudFormationType(
         EVENT_SOURCE_MAPPING_TYPE,
         (
             "EventSourceArn",
@@ -100,14 +101,14 @@ _RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _CloudFormationType] = {
             "MaximumBatchingWindowInSeconds",
             "BatchSize",
             "FunctionResponseTypes",
-            *_SETTINGS_BY_BLOCK_PROPERTY,
+            *SETTINGS_BY_BLOCK_PROPERTY,
         ),
     ),
-    _TERRAFORM_FUNCTION_TYPE: _CloudFormationType(
+    TERRAFORM_FUNCTION_TYPE: CloudFormationType(
         FUNCTION_TYPE, ("FunctionName", "Timeout", "ReservedConcurrentExecutions")
     ),
-    "aws_lambda_alias": _CloudFormationType("AWS::Lambda::Alias", ("FunctionName",)),
-    "aws_kms_key": _CloudFormationType("AWS::KMS::Key", ()),
+    "aws_lambda_alias": CloudFormationType("AWS::Lambda::Alias", ("FunctionName",)),
+    "aws_kms_key": CloudFormationType("AWS::KMS::Key", ()),
 }
 # Terraform types of resources that set one attribute of a queue. Without such a resource the
 # queue's own argument of that name counts.
@@ -116,7 +117,7 @@ ATTRIBUTE_BY_TERRAFORM_TYPE = {
     "aws_sqs_queue_redrive_allow_policy": _REDRIVE_ALLOW_ATTRIBUTE,
 }
 # Properties whose value is a JSON document in a text.
-_JSON_PROPERTIES = frozenset(
+JSON_PROPERTIES = frozenset(
     {"PolicyDocument", POLICY_ATTRIBUTE, *ATTRIBUTE_BY_TERRAFORM_TYPE.values()}
 )
 # Properties whose value is another resource's name, URL or ARN, or contains its ARN.
@@ -144,17 +145,15 @@ ModulePath = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class TerraformPlan(Template):
-    """A Terraform plan in the form of a template.
+class TerraformTemplate(Template):
+    """Terraform's resources in the form of a template, from a plan or from files.
 
     The logical ID of a resource is the resource's address in Terraform.
     """
 
-    # Addresses of the queues that exist already, by ARN.
-    address_by_arn: Mapping[str, str] = field(default_factory=dict)
     # Address of the separate resource that sets an attribute, by the queue's address and attribute.
     setter_address_by_queue_and_attribute: Mapping[tuple[str, str], str] = field(
-        default_factory=dict
+        default_factory=dict, kw_only=True
     )
 
     def get_attribute_name(self, attribute: str) -> str:
@@ -212,7 +211,7 @@ class TerraformPlan(Template):
             return (f"{self.get_attribute_name(name)} = {to_hcl(value)}",)
         (terraform_type,) = (
             terraform_type
-            for terraform_type, resource_type in _RESOURCE_TYPE_BY_TERRAFORM_TYPE.items()
+            for terraform_type, resource_type in RESOURCE_TYPE_BY_TERRAFORM_TYPE.items()
             if resource_type.name == value["Type"]
         )
         resource_label = _to_hcl_reference(name).rpartition(".")[2]
@@ -223,14 +222,22 @@ class TerraformPlan(Template):
         return (f'resource "{terraform_type}" "{resource_label}" {{', *argument_lines, "}")
 
 
+@dataclass(frozen=True)
+class TerraformPlan(TerraformTemplate):
+    """A Terraform plan in the form of a template."""
+
+    # Addresses of the queues that exist already, by ARN.
+    address_by_arn: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+
+
 def to_hcl(value: Any) -> str:
     """Convert the value of a CloudFormation property to HCL.
 
-    A JSON document becomes `jsonencode(...)`. A list becomes its first item, because a policy names
-    a list of queues in CloudFormation and only one queue in Terraform. Raises UnknownValue if an
-    address cannot be written into HCL safely.
+    A JSON document becomes `jsonencode(...)`. A list of references becomes the first of them,
+    because a policy names a list of queues in CloudFormation and only one queue in Terraform.
+    Raises UnknownValue if an address cannot be written into HCL safely.
     """
-    if isinstance(value, list):
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         value = value[0] if value else None
     if isinstance(value, str) and (
         WHOLE_NUMBER_PATTERN.fullmatch(value) or value in ("true", "false")
@@ -244,7 +251,7 @@ def _to_hcl_expression(node: Any) -> str:
     """Convert a value to an HCL expression. `Ref` and `Fn::GetAtt` become Terraform references."""
     match node:
         case {"Ref": str() as address}:
-            argument_name = "url" if _TERRAFORM_QUEUE_TYPE in address else "arn"
+            argument_name = "url" if TERRAFORM_QUEUE_TYPE in address else "arn"
             return f"{_to_hcl_reference(address)}.{argument_name}"
         case {"Fn::GetAtt": [str() as address, str() as argument_name]}:
             return f"{_to_hcl_reference(address)}.{argument_name.lower()}"
@@ -301,7 +308,7 @@ def _make_label_part(index_text: str) -> str:
     return f"_{label}" if is_same else f"_{label}_{crc32(key.encode()) % 0x10000:04x}"
 
 
-def _get_referred_address(node: Any) -> str | None:
+def get_referred_address(node: Any) -> str | None:
     """Return the address in a node `{"Ref": address}`. None for any other node."""
     address = node.get("Ref") if isinstance(node, dict) else None
     return address if isinstance(address, str) else None
@@ -338,6 +345,130 @@ def read_terraform_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
     return _PlanReader(plan_document, budget).make_plan()
 
 
+@dataclass(frozen=True)
+class TerraformResource:
+    """One resource of a Terraform configuration."""
+
+    address: str
+    # Terraform's type.
+    terraform_type: str
+
+
+class TerraformConverter(ABC):
+    """Converter of Terraform resources to CloudFormation's.
+
+    A subclass reads their arguments from a plan or from files.
+    """
+
+    @abstractmethod
+    def list_read_resources(self) -> Sequence[TerraformResource]:
+        """Return the resources of the types that lint reads."""
+
+    @abstractmethod
+    def read_property(self, resource: TerraformResource, property_name: str) -> Any:
+        """Return the value of a CloudFormation property of a resource. None if it is not set.
+
+        A value that is not known is an intrinsic function.
+        """
+
+    @abstractmethod
+    def read_tags(self, resource: TerraformResource) -> Mapping[str, Any]:
+        """Return the tags of a resource."""
+
+    def make_definitions(self) -> tuple[dict[str, Any], dict[tuple[str, str], str]]:
+        """Return the CloudFormation definitions of all resources, by address.
+
+        The second result is the address of the separate resource that sets an attribute, by the
+        queue's address and the attribute.
+        """
+        definition_by_address: dict[str, Any] = {}
+        for resource in self.list_read_resources():
+            if resource.terraform_type in RESOURCE_TYPE_BY_TERRAFORM_TYPE:
+                definition_by_address[resource.address] = self._make_cloudformation_resource(
+                    resource
+                )
+        setter_address_by_queue_and_attribute = self._add_separate_attributes(definition_by_address)
+        self._add_own_arguments(definition_by_address)
+        return definition_by_address, setter_address_by_queue_and_attribute
+
+    def _make_cloudformation_resource(self, resource: TerraformResource) -> dict[str, Any]:
+        """Return the CloudFormation definition of a resource: its type, properties and tags."""
+        resource_type = RESOURCE_TYPE_BY_TERRAFORM_TYPE[resource.terraform_type]
+        properties = dict[str, Any]()
+        for name in resource_type.properties:
+            value = self.read_property(resource, name)
+            if value is not None:
+                properties[name] = value
+        known_tags = [
+            {"Key": key, "Value": value}
+            for key, value in self.read_tags(resource).items()
+            if isinstance(value, str)
+        ]
+        if known_tags:
+            properties["Tags"] = known_tags
+        return {"Type": resource_type.name, "Properties": properties}
+
+    def _add_separate_attributes(
+        self, definition_by_address: dict[str, Any]
+    ) -> dict[tuple[str, str], str]:
+        """Copy attributes that separate resources set into the definitions of their queues.
+
+        A separate resource is, for example, `aws_sqs_queue_redrive_policy`. If two resources set
+        the attribute of a queue, the attribute becomes unknown. If it is not known which queue a
+        resource means, the attribute becomes unknown in every queue.
+
+        Returns:
+            The address of the separate resource, by the queue's address and the attribute.
+        """
+        setter_address_by_queue_and_attribute: dict[tuple[str, str], str] = {}
+        for resource in self.list_read_resources():
+            attribute = ATTRIBUTE_BY_TERRAFORM_TYPE.get(resource.terraform_type)
+            if attribute is None:
+                continue
+            queue_url = self.read_property(resource, "Queues")
+            value = self.read_property(resource, attribute)
+            unknown_reference = make_getatt_reference(resource.address, "queue_url")
+            is_queue_unknown = (
+                isinstance(queue_url, dict) and get_referred_address(queue_url) is None
+            )
+            if is_queue_unknown:
+                value = unknown_reference
+            for queue_address in _list_possible_queues(queue_url, definition_by_address):
+                is_set_twice = (queue_address, attribute) in setter_address_by_queue_and_attribute
+                properties = definition_by_address[queue_address]["Properties"]
+                properties[attribute] = unknown_reference if is_set_twice else value
+                setter_address_by_queue_and_attribute[queue_address, attribute] = resource.address
+        return setter_address_by_queue_and_attribute
+
+    def _add_own_arguments(self, definition_by_address: dict[str, Any]) -> None:
+        """Add to the template's definitions the policies that the queues' own arguments set.
+
+        These are redrive policies, redrive allow policies and queue policies. An attribute that a
+        separate resource sets is not added. The argument `policy` of a queue becomes a policy
+        resource.
+        """
+        queues_with_policy = _list_queues_with_policy(definition_by_address)
+        for queue in self.list_read_resources():
+            if queue.terraform_type != TERRAFORM_QUEUE_TYPE:
+                continue
+            properties = definition_by_address[queue.address]["Properties"]
+            for attribute in ATTRIBUTE_BY_TERRAFORM_TYPE.values():
+                value = self.read_property(queue, attribute)
+                if attribute not in properties and value is not None:
+                    properties[attribute] = value
+            if queue.address in queues_with_policy:
+                continue
+            policy_document = self.read_property(queue, POLICY_ATTRIBUTE)
+            if policy_document is not None:
+                definition_by_address[f"{queue.address}.policy"] = {
+                    "Type": RESOURCE_TYPE_BY_TERRAFORM_TYPE[_TERRAFORM_POLICY_TYPE].name,
+                    "Properties": {
+                        "Queues": [{"Ref": queue.address}],
+                        "PolicyDocument": policy_document,
+                    },
+                }
+
+
 class _Scope(NamedTuple):
     """The module in which an expression is evaluated."""
 
@@ -360,12 +491,9 @@ class _Scope(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _PlannedResource:
+class _PlannedResource(TerraformResource):
     """A resource as Terraform will leave it when it has applied the plan."""
 
-    address: str
-    # Terraform's type.
-    terraform_type: str
     # The modules around the block that declares it, and the block's type and name.
     declaring_block: tuple[ModulePath, str]
     # Address of the module instance that contains it. Empty for the root module.
@@ -378,7 +506,7 @@ class _PlannedResource:
     expressions: Mapping[str, Any] | None
 
 
-class _PlanReader:
+class _PlanReader(TerraformConverter):
     """Converter of one Terraform plan to a template."""
 
     def __init__(self, document: Mapping[str, Any], budget: WorkBudget) -> None:
@@ -394,6 +522,9 @@ class _PlanReader:
         ]
         if len(self.planned_resources) > MOST_RESOURCES:
             raise NotATemplate(f"more than {MOST_RESOURCES:,} queues, functions and their like")
+        self._resource_by_address = {
+            resource.address: resource for resource in self.planned_resources
+        }
         # Resources that the same block declares, which are several with `count` and `for_each`.
         self.instances_by_block = defaultdict[Any, list[_PlannedResource]](list)
         for resource in self.planned_resources:
@@ -401,7 +532,7 @@ class _PlanReader:
         self.queues = [
             resource
             for resource in self.planned_resources
-            if resource.terraform_type == _TERRAFORM_QUEUE_TYPE
+            if resource.terraform_type == TERRAFORM_QUEUE_TYPE
         ]
         # Addresses of the queues by ARN, if they exist already.
         self.address_by_arn = dict[str, str]()
@@ -415,7 +546,7 @@ class _PlanReader:
         """Return a CloudFormation reference to each existing queue, by the queue's ARN and URL."""
         reference_by_value: dict[str, Any] = {}
         for queue_arn, address in self.address_by_arn.items():
-            reference_by_value[queue_arn] = _make_getatt_reference(address, "Arn")
+            reference_by_value[queue_arn] = make_getatt_reference(address, "Arn")
         for queue in self.queues:
             for url_argument in ("url", "id"):
                 url = queue.argument_values.get(url_argument)
@@ -425,14 +556,7 @@ class _PlanReader:
 
     def make_plan(self) -> TerraformPlan:
         """Convert the whole plan to a template."""
-        definition_by_address: dict[str, Any] = {}
-        for resource in self.planned_resources:
-            if resource.terraform_type in _RESOURCE_TYPE_BY_TERRAFORM_TYPE:
-                definition_by_address[resource.address] = self._make_cloudformation_resource(
-                    resource
-                )
-        setter_address_by_queue_and_attribute = self._add_separate_attributes(definition_by_address)
-        self._add_own_arguments(definition_by_address)
+        definition_by_address, setter_address_by_queue_and_attribute = self.make_definitions()
         deploy_target = dict[str, str]()
         if self.address_by_arn:
             arn_parts = parse_queue_arn(next(iter(self.address_by_arn)))
@@ -441,89 +565,20 @@ class _PlanReader:
             {"Resources": definition_by_address},
             self.budget,
             deploy_target,
-            self.address_by_arn,
-            setter_address_by_queue_and_attribute,
+            address_by_arn=self.address_by_arn,
+            setter_address_by_queue_and_attribute=setter_address_by_queue_and_attribute,
         )
 
-    def _make_cloudformation_resource(self, resource: _PlannedResource) -> dict[str, Any]:
-        """Return the CloudFormation definition of a resource: its type, properties and tags."""
-        resource_type = _RESOURCE_TYPE_BY_TERRAFORM_TYPE[resource.terraform_type]
-        properties = dict[str, Any]()
-        for name in resource_type.properties:
-            value = self._read_property(resource, name)
-            if value is not None:
-                properties[name] = value
-        tags = (
-            get_mapping(resource.argument_values, "tags_all")
-            or get_mapping(resource.argument_values, "tags")
-            or {}
+    def list_read_resources(self) -> Sequence[_PlannedResource]:
+        return self.planned_resources
+
+    def read_tags(self, resource: TerraformResource) -> Mapping[str, Any]:
+        argument_values = self._resource_by_address[resource.address].argument_values
+        return (
+            get_mapping(argument_values, "tags_all") or get_mapping(argument_values, "tags") or {}
         )
-        known_tags = [
-            {"Key": key, "Value": value} for key, value in tags.items() if isinstance(value, str)
-        ]
-        if known_tags:
-            properties["Tags"] = known_tags
-        return {"Type": resource_type.name, "Properties": properties}
 
-    def _add_separate_attributes(
-        self, definition_by_address: dict[str, Any]
-    ) -> dict[tuple[str, str], str]:
-        """Copy attributes that separate resources set into the definitions of their queues.
-
-        A separate resource is, for example, `aws_sqs_queue_redrive_policy`. If two resources set
-        the attribute of a queue, the attribute becomes unknown. If it is not known which queue a
-        resource means, the attribute becomes unknown in every queue.
-
-        Returns:
-            The address of the separate resource, by the queue's address and the attribute.
-        """
-        setter_address_by_queue_and_attribute: dict[tuple[str, str], str] = {}
-        for resource in self.planned_resources:
-            attribute = ATTRIBUTE_BY_TERRAFORM_TYPE.get(resource.terraform_type)
-            if attribute is None:
-                continue
-            queue_url = self._read_property(resource, "Queues")
-            value = self._read_property(resource, attribute)
-            unknown_reference = _make_getatt_reference(resource.address, "queue_url")
-            is_queue_unknown = (
-                isinstance(queue_url, dict) and _get_referred_address(queue_url) is None
-            )
-            if is_queue_unknown:
-                value = unknown_reference
-            for queue_address in _list_possible_queues(queue_url, definition_by_address):
-                is_set_twice = (queue_address, attribute) in setter_address_by_queue_and_attribute
-                properties = definition_by_address[queue_address]["Properties"]
-                properties[attribute] = unknown_reference if is_set_twice else value
-                setter_address_by_queue_and_attribute[queue_address, attribute] = resource.address
-        return setter_address_by_queue_and_attribute
-
-    def _add_own_arguments(self, definition_by_address: dict[str, Any]) -> None:
-        """Add to the template's definitions the policies that the queues' own arguments set.
-
-        These are redrive policies, redrive allow policies and queue policies. An attribute that a
-        separate resource sets is not added. The argument `policy` of a queue becomes a policy
-        resource.
-        """
-        queues_with_policy = _list_queues_with_policy(definition_by_address)
-        for queue in self.queues:
-            properties = definition_by_address[queue.address]["Properties"]
-            for attribute in ATTRIBUTE_BY_TERRAFORM_TYPE.values():
-                value = self._read_property(queue, attribute)
-                if attribute not in properties and value is not None:
-                    properties[attribute] = value
-            if queue.address in queues_with_policy:
-                continue
-            policy_document = self._read_property(queue, POLICY_ATTRIBUTE)
-            if policy_document is not None:
-                definition_by_address[f"{queue.address}.policy"] = {
-                    "Type": _RESOURCE_TYPE_BY_TERRAFORM_TYPE[_TERRAFORM_POLICY_TYPE].name,
-                    "Properties": {
-                        "Queues": [{"Ref": queue.address}],
-                        "PolicyDocument": policy_document,
-                    },
-                }
-
-    def _read_property(self, resource: _PlannedResource, property_name: str) -> Any:
+    def read_property(self, resource: TerraformResource, property_name: str) -> Any:
         """Return the value of a CloudFormation property. None if it is empty or nothing sets it.
 
         If the value is not known before the plan is applied, return a reference. It names the
@@ -531,13 +586,14 @@ class _PlanReader:
         which no check can resolve. For a redrive policy, return a policy that contains the
         reference.
         """
+        planned_resource = self._resource_by_address[resource.address]
         argument_name = name_terraform_argument(property_name)
-        if property_name in _SETTINGS_BY_BLOCK_PROPERTY:
-            return self._read_block(resource, property_name, argument_name)
-        value = resource.argument_values.get(argument_name)
-        if value is None and resource.unknown_arguments.get(argument_name):
-            return self._make_unknown_reference(resource, property_name, argument_name)
-        if isinstance(value, str) and property_name in _JSON_PROPERTIES:
+        if property_name in SETTINGS_BY_BLOCK_PROPERTY:
+            return self._read_block(planned_resource, property_name, argument_name)
+        value = planned_resource.argument_values.get(argument_name)
+        if value is None and planned_resource.unknown_arguments.get(argument_name):
+            return self._make_unknown_reference(planned_resource, property_name, argument_name)
+        if isinstance(value, str) and property_name in JSON_PROPERTIES:
             # SQS would refuse a text that is not JSON; the check of the attribute reports it.
             with suppress(ValueError, RecursionError):
                 value = json.loads(value) if value else None
@@ -561,7 +617,7 @@ class _PlanReader:
         unknown_settings = unknown_blocks[0] if unknown_blocks else {}
         names_at_default = _list_names_at_default(resource, property_name, argument_name)
         settings = dict[str, Any]()
-        for setting_name in _SETTINGS_BY_BLOCK_PROPERTY[property_name]:
+        for setting_name in SETTINGS_BY_BLOCK_PROPERTY[property_name]:
             terraform_name = name_terraform_argument(setting_name)
             value = block.get(terraform_name)
             if value is not None:
@@ -571,7 +627,7 @@ class _PlanReader:
             elif terraform_name not in names_at_default and _is_setting_unknown(
                 unknown_settings, terraform_name
             ):
-                settings[setting_name] = _make_getatt_reference(resource.address, argument_name)
+                settings[setting_name] = make_getatt_reference(resource.address, argument_name)
         return settings or None
 
     def _make_unknown_reference(
@@ -585,7 +641,7 @@ class _PlanReader:
         """
         if resource.expressions is not None and argument_name not in resource.expressions:
             return None
-        reference_to_argument = _make_getatt_reference(resource.address, argument_name)
+        reference_to_argument = make_getatt_reference(resource.address, argument_name)
         if property_name not in _REFERENCE_PROPERTIES:
             return reference_to_argument
         referred_resource = self._follow_expression(
@@ -744,16 +800,15 @@ class _PlanReader:
         candidate_instances = self._list_candidates(resource, declaring_block, referred_address)
         if (
             len(candidate_instances) != 1
-            or candidate_instances[0].terraform_type not in _RESOURCE_TYPE_BY_TERRAFORM_TYPE
+            or candidate_instances[0].terraform_type not in RESOURCE_TYPE_BY_TERRAFORM_TYPE
         ):
             return None
         (referred_instance,) = candidate_instances
         is_queue_arn = (
-            referred_instance.terraform_type == _TERRAFORM_QUEUE_TYPE
-            and referred_attribute == "arn"
+            referred_instance.terraform_type == TERRAFORM_QUEUE_TYPE and referred_attribute == "arn"
         )
-        if is_queue_arn or referred_instance.terraform_type == _TERRAFORM_FUNCTION_TYPE:
-            return _make_getatt_reference(referred_instance.address, "Arn")
+        if is_queue_arn or referred_instance.terraform_type == TERRAFORM_FUNCTION_TYPE:
+            return make_getatt_reference(referred_instance.address, "Arn")
         return {"Ref": referred_instance.address}
 
     def _list_candidates(
@@ -789,7 +844,7 @@ def _list_queues_with_policy(definition_by_address: Mapping[str, Any]) -> set[st
     queue_addresses = set[str]()
     for resource_definition in definition_by_address.values():
         for queue_reference in to_list(resource_definition["Properties"].get("Queues")):
-            queue_address = _get_referred_address(queue_reference)
+            queue_address = get_referred_address(queue_reference)
             if queue_address is not None:
                 queue_addresses.add(queue_address)
     return queue_addresses
@@ -801,7 +856,7 @@ def _list_possible_queues(queue_url: Any, definition_by_address: Mapping[str, An
     If the value is not known, every queue is returned. Empty if the URL belongs to a queue outside
     the plan.
     """
-    queue_address = _get_referred_address(queue_url)
+    queue_address = get_referred_address(queue_url)
     if queue_address is not None and queue_address in definition_by_address:
         return [queue_address]
     if not isinstance(queue_url, dict):
@@ -824,7 +879,7 @@ def _list_names_at_default(
     is_block_elsewhere = not blocks and resource.argument_values.get(argument_name)
     if resource.expressions is None or is_block_elsewhere:
         return []
-    setting_names = map(name_terraform_argument, _SETTINGS_BY_BLOCK_PROPERTY[property_name])
+    setting_names = map(name_terraform_argument, SETTINGS_BY_BLOCK_PROPERTY[property_name])
     return [
         setting_name
         for setting_name in setting_names
@@ -839,7 +894,7 @@ def _is_setting_unknown(unknown_settings: Any, terraform_name: str) -> bool:
     return isinstance(unknown_settings, dict) and unknown_settings.get(terraform_name) is True
 
 
-def _make_getatt_reference(address: str, attribute: str) -> dict[str, Any]:
+def make_getatt_reference(address: str, attribute: str) -> dict[str, Any]:
     return {"Fn::GetAtt": [address, attribute]}
 
 
@@ -847,12 +902,12 @@ def _is_read_by_lint(resource_change: Any) -> bool:
     """Return True if lint reads this resource.
 
     Lint does not read data sources, resources that the plan deletes, and types that are not in
-    _RESOURCE_TYPE_BY_TERRAFORM_TYPE or ATTRIBUTE_BY_TERRAFORM_TYPE.
+    RESOURCE_TYPE_BY_TERRAFORM_TYPE or ATTRIBUTE_BY_TERRAFORM_TYPE.
     """
     return (
         get_mapping(resource_change, "change", "after") is not None
         and resource_change.get("mode") == "managed"
         and resource_change.get("type")
-        in (*_RESOURCE_TYPE_BY_TERRAFORM_TYPE, *ATTRIBUTE_BY_TERRAFORM_TYPE)
+        in (*RESOURCE_TYPE_BY_TERRAFORM_TYPE, *ATTRIBUTE_BY_TERRAFORM_TYPE)
         and isinstance(resource_change.get("address"), str)
     )

@@ -10,7 +10,7 @@ from typing import Any
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity
 from mendq.lint.run import LintRun
-from mendq.notifications.text import to_markdown_text, to_plain_text
+from mendq.notifications.text import to_markdown_text, to_plain_text, to_terminal_text
 
 DOCUMENT_SCHEMA_VERSION = 1
 # Longest line of an annotation, in characters.
@@ -121,7 +121,7 @@ def list_github_commands(run: LintRun) -> Iterator[str]:
     for file, finding in _list_findings(run.results):
         escaped_title = _escape_property(finding.symptom)
         line_property = f",line={finding.line}" if finding.line else ""
-        command_properties = f"file={_escape_property(file)}{line_property},title={escaped_title}"
+        command_properties = f"file={_escape_path(file)}{line_property},title={escaped_title}"
         first_line = f"{finding.construct or finding.resource}: {finding.because}"
         message_lines = (first_line, *finding.remedy, finding.runbook)
         escaped_message = "%0A".join(map(_escape_message, message_lines))
@@ -157,6 +157,12 @@ def _escape_message(message_line: str) -> str:
 def _get_indentation(message_line: str) -> str:
     """Return the spaces before the text. A line keeps them, because a remedy may be YAML."""
     return " " * (len(message_line) - len(message_line.lstrip(" ")))
+
+
+def _escape_path(path: str) -> str:
+    """Escape a file's path. GitHub compares it, so `main.tf` must not look like a broken link."""
+    safe_path = to_terminal_text(path, _MOST_ANNOTATION_CHARACTERS).replace("%", "%25")
+    return safe_path.replace(":", "%3A").replace(",", "%2C")
 
 
 def _escape_property(property_value: str) -> str:

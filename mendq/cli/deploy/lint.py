@@ -28,7 +28,7 @@ from mendq.model.json_text import to_json
 from mendq.model.severity_class import SeverityClass
 
 CDK_OUT_FOLDER = "cdk.out"
-_TEMPLATE_HELP = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
+_TEMPLATE_HELP = "A template, a folder of .tf files, a Terraform plan, a cdk.out folder, or -."
 _FORMAT_HELP = "github: annotations beside the lines; sarif: code scanning."
 _LINTED_SYMPTOM_NAMES = [symptom.name for symptom in CHECKED_SYMPTOMS]
 _IGNORE_HELP = "Leave findings of this symptom out; may be given again."
@@ -74,13 +74,13 @@ def lint(  # noqa: PLR0913, PLR0917 - each is one option of the command
         bool, typer.Option("--write-baseline", help=_WRITE_BASELINE_HELP)
     ] = False,
 ) -> Exit:
-    """Find symptoms in a template or plan; offline. Exits with 1 if it finds one.
+    """Find symptoms in a template, plan or .tf files; offline. Exits with 1 if it finds one.
 
     Notes alone end it with 0. With `--fail-on error`, only errors count.
 
     Examples:
       mendq lint template.yaml
-      mendq lint plan.json             # of terraform show -json plan.bin
+      mendq lint infra                 # a folder with .tf files
       mendq lint cdk.out --baseline queues.json --format sarif > mendq.sarif
     """
     _refuse_unknown_symptoms(ignore or ())
@@ -222,7 +222,7 @@ def _lint_argument(template_argument: str, ignored_symptoms: Collection[str]) ->
     cannot be read.
     """
     from mendq.lint import files, ignores  # noqa: PLC0415 - of the extra `lint`
-    from mendq.lint.decode import read_template  # noqa: PLC0415 - the same
+    from mendq.lint.decode import read_template_source  # noqa: PLC0415 - the same
     from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 
     results: list[LintResult] = []
@@ -230,7 +230,7 @@ def _lint_argument(template_argument: str, ignored_symptoms: Collection[str]) ->
     try:
         for template_source in files.list_template_sources(template_argument):
             error_prefix = f"{template_source.file}: "
-            template = read_template(template_source.content, folder=template_source.folder)
+            template = read_template_source(template_source)
             result = lint_template(
                 template,
                 template_source.file,
