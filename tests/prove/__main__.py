@@ -21,6 +21,7 @@ from tests.prove.fault_points import FAULT_POINTS
 from tests.prove.floods import FLOODS
 from tests.prove.fuzz import FUZZ
 from tests.prove.guards.proof import GUARDS
+from tests.prove.kills import KILLED
 from tests.prove.long_tests import LONG_TESTS
 from tests.prove.mutants.proof import MUTANTS
 from tests.prove.mutate.proof import RANDOM_MUTANTS
@@ -33,7 +34,7 @@ from tests.prove.storms import STORMS
 
 # The longest first, so that no processor is left alone with one at last.
 PROOFS: tuple[Proof, ...] = (
-    *(*LONG_TESTS, *FAULT_POINTS, *REDRIVES, *STORMS, *RACES, *FUZZ),
+    *(*LONG_TESTS, *FAULT_POINTS, *REDRIVES, *KILLED, *STORMS, *RACES, *FUZZ),
     *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS),
     *(*MUTANTS, *GUARDS, *RANDOM_MUTANTS),
 )

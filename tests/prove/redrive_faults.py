@@ -64,15 +64,15 @@ def struck_everywhere(
     with cloud() as here:
         for done, (name, mix) in enumerate(scenes):
             world = RedrivenWorld(here, mix, SEED)
-            _struck_at(world, 0, "")
+            strike_at(world, 0, "")
             calls = list(world.calls)
             every |= set(calls)
             proving.figure(f"{name}: calls", len(calls))
             for call_number, kind in list(_points(calls))[:: round(1 / share)]:
                 world = RedrivenWorld(here, mix, SEED)
-                _struck_at(world, call_number, kind)
+                strike_at(world, call_number, kind)
                 struck += 1
-                _judge(
+                judge(
                     world, seen, f"{name}, {kind} at call {call_number}, {calls[call_number - 1]}"
                 )
                 proving.progress((done + call_number / len(calls)) / len(scenes))
@@ -91,7 +91,7 @@ def _points(calls: list[str]) -> Iterator[tuple[int, str]]:
                 yield number, kind
 
 
-def _struck_at(world: RedrivenWorld, at: int, kind: str) -> None:
+def strike_at(world: RedrivenWorld, at: int, kind: str) -> None:
     """To its end, with this fault at the call of that number."""
     for _ in range(MOST_MINUTES):
         made = len(world.calls)
@@ -101,7 +101,7 @@ def _struck_at(world: RedrivenWorld, at: int, kind: str) -> None:
         world.passes()
 
 
-def _judge(world: RedrivenWorld, seen: Observation, announced: str) -> None:
+def judge(world: RedrivenWorld, seen: Observation, announced: str) -> None:
     """Verified, all are where they belong; halted, the canaries have gone and no more."""
     if not world.ended or not world.settle():
         seen.wrong.append(f"{announced}: not over")
