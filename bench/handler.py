@@ -25,6 +25,7 @@ import boto3
 from msgspec.structs import replace
 from rich.console import Console
 
+from bench.large_bodies import measure_large_bodies
 from bench.rounds import (
     ROOT,
     Cost,
@@ -213,6 +214,7 @@ def run_measurements(console: Console) -> Iterator[Measure]:
                 )
             measure_title = "Storms: batches of at most 1,000 events, warm"
             yield measure_variants(console, "storm", measure_title, storm_variants, STORM_ROUNDS)
+    yield measure_large_bodies(console)
 
 
 def _make_cold_variants(bench: HealBench) -> list[Variant]:
