@@ -175,7 +175,11 @@ def find_redrive_objection(
     # SQS names each message's source, but returns only the first messages of a FIFO group. So Mendq
     # would not see a returned message that waits behind messages of another source.
     if dlq.is_fifo and set(source_arns) - {source.queue_arn}:
-        return f"it is the DLQ of {format_count(len(source_arns), 'queue')} by now"
+        return (
+            f"it is the DLQ of {format_count(len(source_arns), 'queue')} by now, and of a FIFO "
+            "group SQS shows only the first messages: what comes back behind another queue's is "
+            "not seen"
+        )
     if dlq.attributes.get("RedrivePolicy"):
         return "it has a DLQ itself"
     return (
