@@ -165,7 +165,11 @@ FUNCTION_ERRORS = NotifiedSymptom(
             _make_example_queue(4, 0, consumer=_FEW_RUNS),
             "function_errors",
         ),
-        QueueExample("no DLQ, and the backlog grows", _QUEUE_WITHOUT_DLQ, "function_errors"),
+        RefusalExample(
+            "no DLQ, and the backlog grows: some are finished",
+            _add_finding(_QUEUE_WITHOUT_DLQ),
+            "function_errors",
+        ),
         QueueExample(
             "a backlog that it tries and never finishes",
             standard_queue(
