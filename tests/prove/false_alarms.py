@@ -2,6 +2,9 @@
 
 `python -m tests.prove.false_alarms` writes what it heard into docs/precision.md: what the scan says
 of the scenes of `look_alikes`, by symptom, and its score on those of `hidden_faults`.
+
+`make evidence NAMES=false_alarms SEED=n` prints both for fresh seeds, drawn from n, and writes
+nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ SEEDS = range(5)
 # The score of these is on the page. `make evidence` adds fresh ones.
 SCORE_SEEDS = range(3)
 FRESH_SEEDS = 5
+FRESH_LOOK_ALIKE_SEEDS = 2
 SCENES = {**HEALTHY, **ILL}
 # What the numbers of AWS do not tell apart; docs/precision.md says so of each.
 INDISTINCT = frozenset(
@@ -165,10 +169,9 @@ def note_score(proving: Proving, score: FaultScore) -> None:
 
 
 def compare_with_fresh_seeds(proving: Proving, page_score: FaultScore) -> None:
-    """Score the scan with seeds that nobody has used, and compare it with the page's score."""
-    random = chance(f"hidden faults {proving.seed}")
-    fresh_seeds = [random.randrange(1_000, 1_000_000_000) for _ in range(FRESH_SEEDS)]
-    fresh_score = score_scans(fresh_seeds)
+    """Score the scan with fresh seeds, print the score, and compare it with the page's score."""
+    fresh_score = score_scans(draw_seeds("hidden faults", proving.seed, FRESH_SEEDS))
+    print(fresh_score.text(), flush=True)  # noqa: T201
     proving.note({f"fresh_{measure}": figure for measure, figure in fresh_score.figures.items()})
     for measure, (hits, queues) in fresh_score.counts.items():
         page_hits, page_queues = page_score.counts[measure]
@@ -178,6 +181,23 @@ def compare_with_fresh_seeds(proving: Proving, page_score: FaultScore) -> None:
             f"fresh seeds do not contradict the page: {measure}",
             whether=low <= page_high and page_low <= high,
         )
+
+
+def draw_seeds(purpose: str, seed: int, count: int) -> list[int]:
+    """Return seeds that nobody has used, the same for the same purpose and number."""
+    random = chance(f"{purpose} {seed}")
+    return [random.randrange(1_000, 1_000_000_000) for _ in range(count)]
+
+
+def hear_fresh_seeds(proving: Proving) -> None:
+    """Scan the look-alikes with fresh seeds, and print what was told of them."""
+    heard = tally_scans(draw_seeds("look-alikes", proving.seed, FRESH_LOOK_ALIKE_SEEDS))
+    print(heard.text(), flush=True)  # noqa: T201
+    strays = {(name, symptom) for symptom in MEASURED for name in heard.strays(symptom, HEALTHY)}
+    proving.holds(
+        f"fresh seeds: nothing healthy is told of, but what is indistinct: {strays - INDISTINCT}",
+        whether=not strays - INDISTINCT,
+    )
 
 
 def page_says(heard: ScanTally, score: FaultScore, text: str) -> str:
@@ -204,6 +224,7 @@ def prove_precision_quickly(proving: Proving) -> None:
 
 def prove_precision(proving: Proving) -> None:
     compare_with_fresh_seeds(proving, prove_page(proving))
+    hear_fresh_seeds(proving)
 
 
 FALSE_ALARMS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mendq.catalogue import CATALOGUE
-from tests.prove.false_alarms import INDISTINCT, MARKED, PAGE
+from tests.prove.false_alarms import INDISTINCT, MARKED, PAGE, SCORE_SEEDS, SEEDS, draw_seeds
 
 
 def test_false_alarm_page_lists_indistinct_symptoms_and_failure_modes_lists_every_symptom() -> None:
@@ -12,3 +12,9 @@ def test_false_alarm_page_lists_indistinct_symptoms_and_failure_modes_lists_ever
     assert MARKED.search(text)
     assert [entry.name for entry in CATALOGUE if f"(runbooks/{entry.name}.md)" not in modes] == []
     assert [name for name, _ in INDISTINCT if f"*{name}*" not in text] == []
+
+
+def test_fresh_seeds_are_none_of_the_page_and_repeat_only_with_the_same_number() -> None:
+    seeds = draw_seeds("hidden faults", 7, 5)
+    assert seeds == draw_seeds("hidden faults", 7, 5)
+    assert not {*seeds} & {*draw_seeds("hidden faults", 8, 5), *SEEDS, *SCORE_SEEDS}
