@@ -13,13 +13,15 @@ Why that is safe: a longer retention deletes nothing. (A shorter one would delet
 once, so Mendq never lowers a retention.) A short retention may be a rule of the company, and old
 messages may be worthless to the consumers, so by default a person approves the change. If
 consumers finish messages of a queue that keeps them for less than an hour, Mendq proposes nothing:
-then old ones expire on purpose (`messages_expire`).
+then old ones expire on purpose. Nor does it if old messages expire already and nothing is received,
+as from an archive. `messages_expire` reports both, as hygiene.
 """
 
 from __future__ import annotations
 
 from mendq.catalogue.examples import DAY_SECONDS, as_dlq, replace_values, standard_queue
 from mendq.catalogue.messages.messages_expire import SHORT_RETENTION_SECONDS
+from mendq.catalogue.messages.messages_expire import detect as find_expired_messages
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -51,6 +53,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     """
     measurement = facts.measurement
     if measurement is None or facts.receives_only_dlq_messages:
+        return None
+    expired_messages = find_expired_messages(facts)
+    if expired_messages is not None and expired_messages.is_hygiene:
         return None
     oldest_age_seconds = measurement.now.oldest_age_seconds
     retention_seconds = facts.retention_seconds
@@ -160,6 +165,20 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
                 _QUEUE_OF_SLOW_CONSUMERS,
                 MessageRetentionPeriod=3_599,
                 oldest_age_seconds_now=3_590,
+            ),
+        ),
+        QueueNearMiss(
+            "an archive that forgets",
+            replace_values(
+                _QUEUE_OF_SLOW_CONSUMERS,
+                MessageRetentionPeriod=14_400,
+                oldest_age_seconds_now=14_000,
+                highest_oldest_age_seconds=14_390,
+                sent=900,
+                received=0,
+                deleted=0,
+                backlog_before=600,
+                backlog_now=600,
             ),
         ),
         QueueNearMiss(
