@@ -168,6 +168,10 @@ def _make_consumer(mapping: EventSourceMapping, timeout_seconds: int) -> LambdaC
         maximum_concurrency=mapping.get("ScalingConfig", {}).get("MaximumConcurrency"),
         provisioned_pollers=_read_provisioned_pollers(mapping),
         modified_at=mapping.get("LastModified"),
+        filters=tuple(
+            filter_pattern.get("Pattern", "")
+            for filter_pattern in mapping.get("FilterCriteria", {}).get("Filters", ())
+        ),
     )
 
 

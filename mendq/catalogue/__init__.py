@@ -22,6 +22,7 @@ from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
+from mendq.catalogue.consumers.filter_deletes_messages import FILTER_DELETES_MESSAGES
 from mendq.catalogue.consumers.function_errors import FUNCTION_ERRORS
 from mendq.catalogue.consumers.function_times_out import FUNCTION_TIMES_OUT
 from mendq.catalogue.consumers.in_flight_limit import IN_FLIGHT_LIMIT
@@ -101,6 +102,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     DLQ_SOURCE_UNCONFIRMED,
     REDRIVE_CYCLE,
     MAX_RECEIVE_COUNT_TOO_LOW,
+    FILTER_DELETES_MESSAGES,
     CONCURRENCY_TOO_SMALL,
     BATCH_FAILURES_NOT_REPORTED,
     BATCH_OUTLASTS_TIMEOUT,

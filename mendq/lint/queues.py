@@ -148,7 +148,7 @@ class DeclaredQueues:
         self._consumers_by_arn = defaultdict[str, list[DeclaredConsumer]](list)
         # Event source mappings and pipes that are disabled, and pipes that are not.
         self._disabled_mappings_by_arn = defaultdict[str, list[TemplateResource]](list)
-        self._pipes_by_arn = defaultdict[str, list[str]](list)
+        self._pipes_by_arn = defaultdict[str, list[TemplateResource]](list)
         for pipe in template.list_resources(_PIPE_TYPE):
             self._add_pipe(pipe)
         # The policy resource of each queue, and its text.
@@ -193,15 +193,15 @@ class DeclaredQueues:
         if desired_state == "STOPPED":
             self._disabled_mappings_by_arn[source_arn].append(pipe)
         else:
-            self._pipes_by_arn[source_arn].append(pipe.logical_id)
+            self._pipes_by_arn[source_arn].append(pipe)
 
     def _add_event_source_mapping(self, event_source_mapping: TemplateResource) -> None:
         """Add the function of an event source mapping to the consumers of the mapping's queue.
 
         A mapping that is disabled is only recorded as such. One whose source is not a queue is
-        ignored. Raises UnknownValue
-        if the source is not known or is a queue that the template does not declare, or if it is not
-        known whether the mapping is enabled or, because of a condition, whether it exists.
+        ignored. Raises UnknownValue if the source is not known or is a queue that the template does
+        not declare, or if it is not known whether the mapping is enabled or, because of a
+        condition, whether it exists.
         """
         mapping_properties = event_source_mapping.properties
         source_arn = self.resolver.resolve_text(mapping_properties.get("EventSourceArn"))
@@ -248,6 +248,7 @@ class DeclaredQueues:
                 event_source_mapping=event_source_mapping,
                 why_timeout_unknown=error.because,
                 mapping_id=event_source_mapping.logical_id,
+                filters=self._list_filters(event_source_mapping.properties),
             )
         return DeclaredConsumer(
             function_arn,
@@ -256,6 +257,18 @@ class DeclaredQueues:
             event_source_mapping=event_source_mapping,
             mapping_id=event_source_mapping.logical_id,
             reserved_concurrency=self._read_reserved_concurrency(function),
+            filters=self._list_filters(event_source_mapping.properties),
+        )
+
+    def _list_filters(self, properties: Any) -> tuple[str, ...]:
+        """Return the patterns of the filter criteria in some properties. Empty if not known."""
+        filter_criteria = get_mapping(properties, "FilterCriteria") or {}
+        resolved_criteria = self.resolver.resolve(filter_criteria, UNKNOWN_TEXT)
+        filters = to_list(get_mapping(resolved_criteria) and resolved_criteria.get("Filters"))
+        return tuple(
+            json.dumps(pattern["Pattern"])
+            for pattern in filters
+            if isinstance(pattern, dict) and pattern.get("Pattern") is not None
         )
 
     def _read_reserved_concurrency(self, function: TemplateResource | None) -> int | None:
@@ -496,7 +509,11 @@ class DeclaredQueues:
             resource=resource,
             policy=policy,
             disabled_mappings=tuple(self._disabled_mappings_by_arn[queue_arn]),
-            pipes=tuple(self._pipes_by_arn[queue_arn]),
+            pipes=tuple(pipe.logical_id for pipe in self._pipes_by_arn[queue_arn]),
+            filters_by_pipe={
+                pipe.logical_id: self._list_filters(pipe.properties.get("SourceParameters"))
+                for pipe in self._pipes_by_arn[queue_arn]
+            },
             producers=self._list_producers(queue_arn),
             key_of_queue=key_of_queue,
             key_id=key_id,

@@ -24,6 +24,11 @@ from mendq.catalogue.consumers.concurrency_too_small import (
 )
 from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
+from mendq.catalogue.consumers.filter_deletes_messages import (
+    FILTER_DELETES_MESSAGES,
+    SEVERAL_CONSUMERS,
+)
+from mendq.catalogue.consumers.filter_deletes_messages import detect as detect_filter_fault
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.dlq.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
 from mendq.catalogue.dlq.dlq_type_mismatch import DLQ_TYPE_MISMATCH
@@ -308,6 +313,15 @@ def _make_concurrency_lines(queue: DeclaredQueue, declared_queues: DeclaredQueue
     return ()
 
 
+def _make_filter_lines(queue: DeclaredQueue, _declared_queues: DeclaredQueues) -> TemplateLines:
+    """Return a comment about what to do with a filter that deletes messages."""
+    fault = detect_filter_fault(queue)
+    if fault is not None and fault.evidence_kind is SEVERAL_CONSUMERS:
+        place = "in the SNS subscription (FilterPolicy) or the EventBridge rule"
+        return (f"# give each consumer a queue of its own, and filter before it: {place}",)
+    return ("# if these messages matter, leave the filter out, and skip them in the code",)
+
+
 _PROPERTIES_COPIED_TO_DLQ = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
 _REMOVE_KMS_KEY_REMEDY = _CommentRemedy("leave {} out", "KmsMasterKeyId")
 _SQS_OWNED_KEYS_REMEDY = _PropertyRemedy("SqsManagedSseEnabled", True)
@@ -320,6 +334,7 @@ _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
         "leave its function's ReservedConcurrentExecutions out, or reserve more than 0",
         REDRIVE_POLICY_ATTRIBUTE,
     ),
+    FILTER_DELETES_MESSAGES.name: _make_filter_lines,
     DLQ_MISSING.name: _make_dlq_lines,
     TLS_NOT_ENFORCED.name: _make_tls_policy_lines,
     # The source's ARN must be written out. A reference would make the DLQ depend on the source, and

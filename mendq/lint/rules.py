@@ -28,6 +28,8 @@ UNCHECKED_PLACE_RULE_ID = "I9500"
 UNCHECKED_TEMPLATE_RULE_ID = "W9500"
 _FIRST_RULE_NUMBER = 9501
 _RULE_NUMBER_COUNT = 499
+# Symptoms whose names give the number of an earlier symptom, with the text that gives theirs.
+_NUMBERED_TEXT_BY_SYMPTOM = {"filter_deletes_messages": "filter_deletes_messages (2)"}
 _MOST_MESSAGE_CHARACTERS = 1_000
 _LETTER_BY_SEVERITY = {LintSeverity.ERROR: "E", LintSeverity.WARNING: "W", LintSeverity.NOTE: "I"}
 
@@ -46,7 +48,8 @@ def make_rule_id(symptom: str, severity: LintSeverity) -> str:
 
     The number is computed from the symptom's name. cfn-lint shows I rules only with `-c I`.
     """
-    rule_number = _FIRST_RULE_NUMBER + crc32(symptom.encode()) % _RULE_NUMBER_COUNT
+    numbered_text = _NUMBERED_TEXT_BY_SYMPTOM.get(symptom, symptom)
+    rule_number = _FIRST_RULE_NUMBER + crc32(numbered_text.encode()) % _RULE_NUMBER_COUNT
     return f"{_LETTER_BY_SEVERITY[severity]}{rule_number}"
 
 

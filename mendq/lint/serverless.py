@@ -221,6 +221,9 @@ class _Expander:
             properties["FunctionResponseTypes"] = [settings["functionResponseType"]]
         if "maximumConcurrency" in settings:
             properties["ScalingConfig"] = {"MaximumConcurrency": settings["maximumConcurrency"]}
+        if isinstance(settings.get("filterPatterns"), list):
+            patterns = [{"Pattern": pattern} for pattern in settings["filterPatterns"]]
+            properties["FilterCriteria"] = {"Filters": patterns}
         mapping_id = f"{function_id}Sqs{keys[-1]}"
         self._add_generated(mapping_id, (*keys, "sqs"), _MAPPING_TYPE, properties)
 

@@ -248,6 +248,8 @@ class LambdaConsumer:
         modified_at: When the mapping was last changed; None if Lambda does not report it.
         failed_stretch: The stretch of the last six hours with the most failed runs; None if none
             failed or if the metrics were not read.
+        filters: The patterns of the mapping's filter criteria. Lambda deletes a message that none
+            of them matches; empty if there are none.
     """
 
     function_arn: str
@@ -266,6 +268,7 @@ class LambdaConsumer:
     reserved_concurrency: int | None = None
     modified_at: datetime | None = None
     failed_stretch: FailedStretch | None = None
+    filters: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -555,6 +558,7 @@ class Facts(QueueFacts):
             template does not declare it, and for a deployed queue.
         pipes: The names of the EventBridge pipes of a template that read the queue; empty for a
             deployed queue.
+        filters_by_pipe: The patterns of the filter criteria of these pipes.
     """
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
@@ -587,6 +591,7 @@ class Facts(QueueFacts):
     producers: tuple[Producer, ...] = ()
     key_of_queue: KeyOfQueue | None = None
     pipes: tuple[str, ...] = ()
+    filters_by_pipe: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def source_arns(self) -> tuple[str, ...]:
