@@ -35,11 +35,31 @@ With the defaults, Mendq watches and changes nothing. Mendq manages a queue if i
 `mendq` or if `queues` names it ([the tags](symptoms.md)). How far Mendq goes there is the lower of
 the queue's mode and the symptom's autonomy. The name of a setting contains its unit.
 """
+_MUTE_LIST_SECTION = """
+## The mute list `mendq.toml`
+
+A finding that is meant so can be muted until a day. `mendq scan` and `mendq lint` read the list
+from `mendq.toml` in the current folder, or from `--config FILE`:
+
+```toml
+[[mute]]
+# a name, or the start of names and a *; in a template also the logical ID
+queue = "orders-audit*"
+symptom = "dlq_missing"
+reason = "every record is kept by hand"
+# the last day on which it holds, in UTC
+until = 2027-06-30
+```
+
+All four fields are needed. Muted findings are listed with their reason and do not count. A mute
+that has ended mutes nothing and is reported. So is one that no finding needs: the run checked a
+queue that it names, completely, and the queue does not have the symptom. A list with mistakes is
+refused as a whole, with each field and its remedy."""
 
 
 def render_page() -> str:
     """Return the whole page as Markdown."""
-    return "\n".join((_PAGE_HEAD, *_render_tables(DeploymentSettings, ""), ""))
+    return "\n".join((_PAGE_HEAD, *_render_tables(DeploymentSettings, ""), _MUTE_LIST_SECTION, ""))
 
 
 def _render_tables(settings_type: Any, path_prefix: str) -> Iterator[str]:

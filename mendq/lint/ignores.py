@@ -62,7 +62,7 @@ class StaleEntry:
 
 
 @dataclass(frozen=True)
-class Ignore:
+class InlineIgnore:
     """One symptom that a person ignores in one place of a template.
 
     Attributes:
@@ -91,7 +91,7 @@ class Ignore:
         )
 
 
-def list_metadata_ignores(template: Template) -> Iterator[Ignore]:
+def list_metadata_ignores(template: Template) -> Iterator[InlineIgnore]:
     """Yield the ignores in the `Metadata` of the template's resources."""
     for resource in template.resources.values():
         metadata = get_mapping(resource.definition, "Metadata", "mendq") or {}
@@ -99,12 +99,14 @@ def list_metadata_ignores(template: Template) -> Iterator[Ignore]:
             yield _read_metadata_entry(template, resource, entry)
 
 
-def _read_metadata_entry(template: Template, resource: TemplateResource, entry: Any) -> Ignore:
+def _read_metadata_entry(
+    template: Template, resource: TemplateResource, entry: Any
+) -> InlineIgnore:
     place = template.find_place("Resources", resource.logical_id, "Metadata", "mendq", "ignore")
     symptom = entry.get("symptom") if isinstance(entry, dict) else entry
     reason = entry.get("reason") if isinstance(entry, dict) else ""
     is_valid = isinstance(symptom, str) and bool(symptom) and isinstance(reason, str | None)
-    return Ignore(
+    return InlineIgnore(
         symptom=str(symptom) if is_valid else "",
         reason=str(reason or "")[:_MOST_REASON_CHARACTERS],
         where=f"Metadata of {resource.logical_id}",
@@ -116,7 +118,7 @@ def _read_metadata_entry(template: Template, resource: TemplateResource, entry: 
 
 def list_comment_ignores(
     template: Template, content: bytes, folder: TemplateFolder | None
-) -> Iterator[Ignore]:
+) -> Iterator[InlineIgnore]:
     """Yield the ignores in comments, which only some languages have here (see the module).
 
     Args:
@@ -139,7 +141,7 @@ class _Block(NamedTuple):
 
 def _list_serverless_ignores(
     template: Template, content: bytes, folder: TemplateFolder | None
-) -> Iterator[Ignore]:
+) -> Iterator[InlineIgnore]:
     """Yield the ignores in the comments of a `serverless.yml` and of the files that it includes."""
     blocks_by_file = _list_blocks_by_file(template)
     blocks_by_file.setdefault("", {})
@@ -150,7 +152,7 @@ def _list_serverless_ignores(
         for line_number, symptom, reason in _list_comments(lines):
             block_line = _find_block_line(lines, line_number, block_lines)
             block = block_by_line.get(block_line, _Block("", frozenset()))
-            yield Ignore(
+            yield InlineIgnore(
                 symptom,
                 reason,
                 f"comment in line {line_number}{file_text}",
@@ -210,7 +212,7 @@ def _find_block_line(lines: Sequence[str], line_number: int, block_lines: Sequen
     return block_lines[position - 1] if position else 0
 
 
-def _list_terraform_ignores(template: Template, folder: Path) -> Iterator[Ignore]:
+def _list_terraform_ignores(template: Template, folder: Path) -> Iterator[InlineIgnore]:
     """Yield the ignores in the comments of the `.tf` files of a folder.
 
     They are about the resources of the plan's root module with the block's address, with any index.
@@ -222,7 +224,7 @@ def _list_terraform_ignores(template: Template, folder: Path) -> Iterator[Ignore
     for path in sorted(folder.glob("*.tf"))[:_MOST_TERRAFORM_FILES]:
         for address, line_number, symptom, reason in _read_terraform_comments(path):
             logical_ids = ids_by_address.get(address, [])
-            yield Ignore(
+            yield InlineIgnore(
                 symptom,
                 reason,
                 f"{path.name}, line {line_number}",
@@ -253,8 +255,8 @@ def _read_terraform_comments(path: Path) -> Iterator[tuple[str, int, str, str]]:
 
 
 def list_stale_ignores(
-    ignores: Iterable[Ignore],
-    used_ignores: Collection[Ignore],
+    ignores: Iterable[InlineIgnore],
+    used_ignores: Collection[InlineIgnore],
     symptoms_not_checked: Collection[str],
     checked_symptoms: Collection[str],
 ) -> list[StaleEntry]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from mendq.catalogue import CATALOGUE
@@ -29,7 +29,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TIMEOUT_TOO_SHORT,
 )
-from mendq.lint.ignores import Ignore, StaleEntry, list_metadata_ignores, list_stale_ignores
+from mendq.lint.ignores import InlineIgnore, StaleEntry, list_metadata_ignores, list_stale_ignores
 from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
     EVENT_SOURCE_MAPPING_TYPE,
@@ -40,10 +40,10 @@ from mendq.lint.queues import (
 from mendq.lint.remedies import find_remedy
 from mendq.lint.template import SAM_TRANSFORM, Template, TemplatePlace, TemplateResource, to_list
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
-from mendq.model.admission import Answer
+from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
 from mendq.model.facts import Need
 from mendq.model.limits import Limits
-from mendq.model.queue import queue_arn_or_none
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import TagUnreadable
@@ -147,6 +147,10 @@ class LintResult:
     defaults: Sequence[dict[str, str]]
     # Ignores inside the template that no finding needs.
     stale_ignores: Sequence[StaleEntry] = ()
+    # Names of the queues by logical ID. Empty if the template does not say the name.
+    queue_name_by_id: Mapping[str, str] = field(default_factory=dict)
+    # Symptoms that could be checked everywhere in the template.
+    checked_symptoms: frozenset[str] = frozenset()
 
 
 def list_severities(symptom: Symptom) -> tuple[LintSeverity, ...]:
@@ -160,7 +164,7 @@ def lint(
     file: str,
     deploy_target: DeployTarget,
     ignored_symptoms: Collection[str] = (),
-    comment_ignores: Iterable[Ignore] = (),
+    comment_ignores: Iterable[InlineIgnore] = (),
 ) -> LintResult:
     """Check all queues of a template.
 
@@ -177,10 +181,11 @@ def lint(
     """
     declared_queues = DeclaredQueues(template, replace(deploy_target, **template.deploy_target))
     ignores = [*list_metadata_ignores(template), *comment_ignores]
-    ignores_by_symptom = defaultdict[str, list[Ignore]](list)
+    ignores_by_symptom = defaultdict[str, list[InlineIgnore]](list)
     for ignore in ignores:
-        ignores_by_symptom[ignore.symptom].append(ignore)
-    used_ignores = set[Ignore]()
+        if not ignore.problem:
+            ignores_by_symptom[ignore.symptom].append(ignore)
+    used_ignores = set[InlineIgnore]()
     findings = list[LintFinding]()
     ignored_findings = list[LintFinding]()
     unchecked_places = list[UncheckedPlace]()
@@ -192,12 +197,7 @@ def lint(
         finding = finding_or_unchecked_place
         ignores_of_symptom = ignores_by_symptom.get(finding.symptom, [])
         template.budget.use_steps(len(ignores_of_symptom))
-        ignores_of_finding = [
-            ignore
-            for ignore in ignores_of_symptom
-            if not ignore.problem
-            and ignore.is_about(finding.symptom, finding.resource, finding.path)
-        ]
+        ignores_of_finding = _select_ignores(ignores_of_symptom, finding)
         used_ignores.update(ignores_of_finding)
         if ignores_of_finding:
             reason = ignores_of_finding[0].reason
@@ -214,10 +214,7 @@ def lint(
         unchecked_places = [place for place in unchecked_places if not place.file]
     own_ignores = [ignore for ignore in ignores if not _is_of_generated(ignore, template)]
     stale_ignores = list_stale_ignores(
-        own_ignores,
-        used_ignores,
-        symptoms_not_checked,
-        _CHECKED_SYMPTOM_NAMES,
+        own_ignores, used_ignores, symptoms_not_checked, _CHECKED_SYMPTOM_NAMES
     )
     unchecked_places.extend(_list_wrong_ignores(own_ignores))
     defaults_of_file = template.expansion.default_by_variable if template.expansion else {}
@@ -235,10 +232,31 @@ def lint(
         unchecked_places,
         used_parameter_defaults,
         stale_ignores,
+        _get_queue_name_by_id(declared_queues),
+        _CHECKED_SYMPTOM_NAMES - symptoms_not_checked,
     )
 
 
-def _is_of_generated(ignore: Ignore, template: Template) -> bool:
+def _select_ignores(ignores: Iterable[InlineIgnore], finding: LintFinding) -> list[InlineIgnore]:
+    """Return the ignores that are about a finding."""
+    return [
+        ignore
+        for ignore in ignores
+        if ignore.is_about(finding.symptom, finding.resource, finding.path)
+    ]
+
+
+def _get_queue_name_by_id(declared_queues: DeclaredQueues) -> dict[str, str]:
+    """Return the names of the queues by logical ID. A made-up name is left empty."""
+    name_by_id = dict[str, str]()
+    for queue_arn, logical_id in declared_queues.resolver.queue_id_by_arn.items():
+        queue_name = parse_queue_arn(queue_arn).name
+        is_made_up = queue_name.startswith(QUEUE_NAME_PREFIX)
+        name_by_id[logical_id] = "" if is_made_up else queue_name
+    return name_by_id
+
+
+def _is_of_generated(ignore: InlineIgnore, template: Template) -> bool:
     """Return True if an ignore is in the metadata of a generated resource.
 
     It has the metadata of the resource from which it was generated.
@@ -257,7 +275,7 @@ def _list_symptoms_not_checked(unchecked_places: Iterable[UncheckedPlace]) -> fr
     return frozenset(symptom_names)
 
 
-def _list_wrong_ignores(ignores: Iterable[Ignore]) -> Iterator[UncheckedPlace]:
+def _list_wrong_ignores(ignores: Iterable[InlineIgnore]) -> Iterator[UncheckedPlace]:
     """Yield the places of ignores that ignore nothing, because they are not valid."""
     for ignore in ignores:
         if ignore.problem:

@@ -41,6 +41,9 @@ def _make_template_document(lint_result: LintResult) -> dict[str, Any]:
     document = asdict(lint_result)
     # They are in the list `stale` of the whole run.
     del document["stale_ignores"]
+    # Only the mute list needs them.
+    del document["queue_name_by_id"]
+    del document["checked_symptoms"]
     return {
         **document,
         "findings": [_make_finding_document(finding) for finding in lint_result.findings],

@@ -16,9 +16,12 @@ from mendq.cli.commands import CommandKind, command
 from mendq.cli.deploy.lint_text import print_run
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
+from mendq.cli.mute_list import ConfigOption, MuteList, read_mute_list
+from mendq.lint.ignores import StaleEntry
 from mendq.lint.judging import (
     CHECKED_SYMPTOMS,
     LINT_SEVERITY_BY_CLASS,
+    LintFinding,
     LintResult,
     LintSeverity,
 )
@@ -73,6 +76,7 @@ def lint(  # noqa: PLR0913, PLR0917 - each is one option of the command
     must_write_baseline: Annotated[
         bool, typer.Option("--write-baseline", help=_WRITE_BASELINE_HELP)
     ] = False,
+    config: ConfigOption = None,
 ) -> Exit:
     """Find symptoms in a template, plan or .tf files; offline. Exits with 1 if it finds one.
 
@@ -85,22 +89,41 @@ def lint(  # noqa: PLR0913, PLR0917 - each is one option of the command
     """
     _refuse_unknown_symptoms(ignore or ())
     failing_classes = _list_failing_classes(fail_on)
+    shown_classes = severity_classes or list(SeverityClass)
+    mute_list = read_mute_list(config)
     if must_write_baseline and baseline is None:
         raise CommandError("--write-baseline needs --baseline FILE", Exit.USAGE)
     with _explain_missing_package(templates):
-        from mendq.lint import view  # noqa: PLC0415 - of the extra `lint`
+        from mendq.lint import view  # noqa: F401, PLC0415 - fails here without the extra `lint`
 
         results: list[LintResult] = []
         for template in templates:
             results.extend(_lint_argument(template, ignore or ()))
+    results = [_mute_findings(result, mute_list) for result in results]
     run = LintRun(results)
     if baseline is not None:
         if must_write_baseline:
             _write_baseline(baseline, results)
         run = _compare_with_baseline(baseline, results)
-    if severity_classes:
-        shown_results = [_select_findings(result, severity_classes) for result in run.results]
-        run = replace(run, results=shown_results)
+    stale_mutes = [
+        StaleEntry(place, mute.symptom, because) for place, mute, because in mute_list.list_stale()
+    ]
+    run = replace(
+        run,
+        results=[_select_findings(result, shown_classes) for result in run.results],
+        stale_entries=[*run.stale_entries, *stale_mutes],
+    )
+    _print_run(call, run, output_format)
+    found_classes = {
+        finding.severity_class for result in run.results for finding in result.findings
+    }
+    return Exit.FAILED if found_classes & failing_classes else Exit.DONE
+
+
+def _print_run(call: Invocation, run: LintRun, output_format: OutputFormat) -> None:
+    """Print the run in the chosen format."""
+    from mendq.lint import view  # noqa: PLC0415 - of the extra `lint`
+
     call.out.print_json(view.make_document(run))
     if output_format is OutputFormat.TEXT or call.as_json:
         print_run(call.out, run)
@@ -113,10 +136,23 @@ def lint(  # noqa: PLR0913, PLR0917 - each is one option of the command
             else view.make_document(run)
         )
         sys.stdout.write(f"{to_json(document, indent=2)}\n")
-    found_classes = {
-        finding.severity_class for result in run.results for finding in result.findings
-    }
-    return Exit.FAILED if found_classes & failing_classes else Exit.DONE
+
+
+def _mute_findings(result: LintResult, mute_list: MuteList) -> LintResult:
+    """Return the result with the muted findings among the ignored ones."""
+    for logical_id, queue_name in result.queue_name_by_id.items():
+        mute_list.note_checked(result.checked_symptoms, logical_id, queue_name)
+    findings: list[LintFinding] = []
+    muted_findings: list[LintFinding] = []
+    for finding in result.findings:
+        queue_name = result.queue_name_by_id.get(finding.resource, "")
+        mute = mute_list.find(finding.symptom, finding.resource, queue_name)
+        if mute is None:
+            findings.append(finding)
+        else:
+            reason = f"muted until {mute.until}: {mute.reason}"
+            muted_findings.append(replace(finding, ignore_reason=reason))
+    return replace(result, findings=findings, ignored=[*result.ignored, *muted_findings])
 
 
 def _write_baseline(path: Path, results: Sequence[LintResult]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -27,6 +27,7 @@ from mendq.cli.commands import (
 )
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation, describe_error
+from mendq.cli.mute_list import ConfigOption, MuteList, read_mute_list
 from mendq.cli.output import Output, YesOption, confirm, shorten_list
 from mendq.cli.private_file import (
     report_open_files,
@@ -40,6 +41,7 @@ from mendq.cli.scan.region_scan import (
     SYMPTOMS_UNSEEN_BY_SCANS,
     RegionScan,
 )
+from mendq.model.mutes import Mute
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
 from mendq.model.severity_class import SeverityClass
@@ -47,6 +49,7 @@ from mendq.notifications.text import format_count, to_terminal_text
 from mendq.scan.severity import find_class, find_explained_findings, sort_worst_first
 
 _MOST_QUEUE_NAMES = 4
+_SCANNED_SYMPTOMS = frozenset(SYMPTOM_BY_NAME) - {*SYMPTOMS_UNSEEN_BY_SCANS}
 # Printed in place of a pattern whose queues could not be listed.
 _LABEL_BY_PATTERN = {ANY_QUEUE_PATTERN: "queues without a tag"}
 # Most queues with the same symptom that are printed. --json and --html have all of them.
@@ -102,6 +105,7 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
         list[SeverityClass] | None,
         typer.Option("--class", help="Show only findings of this class; again for more."),
     ] = None,
+    config: ConfigOption = None,
     yes: YesOption = False,
 ) -> Exit:
     """Find symptoms on queues, even if no call fails.
@@ -116,11 +120,16 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
     if policy:
         Output(as_json=True).print_json(_make_iam_policy())
         return Exit.DONE
-    if dry_run and (queue or html or prefix is not None):
+    if dry_run and (queue or html or prefix is not None or config):
         raise CommandError(
             "--dry-run looks at every managed queue: leave out the others", Exit.USAGE
         )
-    choice = _ScanChoice(metrics, frozenset(severity_classes or SeverityClass), yes)
+    choice = _ScanChoice(
+        metrics,
+        frozenset(severity_classes or SeverityClass),
+        MuteList() if dry_run else read_mute_list(config),
+        yes,
+    )
     if not dry_run:
         patterns = _make_patterns(call.account, queue or (), prefix)
         return _scan_region(call, patterns, html, choice)
@@ -134,11 +143,13 @@ class _ScanChoice:
     Attributes:
         most_metrics: The most metrics to ask for; None for the default.
         shown_classes: The severity classes whose findings are shown.
+        mute_list: The mutes of the operator's file.
         is_price_accepted: True if the scan must not ask before it costs more than a little.
     """
 
     most_metrics: int | None
     shown_classes: Collection[SeverityClass]
+    mute_list: MuteList
     is_price_accepted: bool
 
 
@@ -221,12 +232,21 @@ def _scan_region(
     with call.out.show_progress("looking at queues", queue_count) as show_done:
         for scan_result in region_scan.run_scan():
             show_done(scan_result.queues_scanned)
+    mute_by_finding = _find_mutes(region_scan, scan_result, choice.mute_list)
+    scan_result = replace(
+        scan_result,
+        findings=tuple(
+            finding for finding in scan_result.findings if finding not in mute_by_finding
+        ),
+    )
     with call.out.show_waiting("asking what would come of it"):
         action_by_finding = region_scan.decide_findings(scan_result.findings)
     document = _select_findings(
         region_scan.document(scan_result, action_by_finding), choice.shown_classes
     )
     _print_region_scan(call.out, region_scan, scan_result, action_by_finding, choice.shown_classes)
+    document = {**document, **_make_mute_document(mute_by_finding, choice.mute_list)}
+    _print_mutes(call.out, mute_by_finding, choice.mute_list)
     if html_path is not None:
         from mendq.cli.scan.scan_page import render_page  # noqa: PLC0415 - only a page needs it
 
@@ -298,6 +318,59 @@ def _print_explained_findings(
     if len(explained_findings) > _MOST_EXPLAINED_FINDINGS:
         left_out_count = len(explained_findings) - _MOST_EXPLAINED_FINDINGS
         out.say_indented(f"and {left_out_count:,} more: --json names them")
+
+
+def _find_mutes(
+    region_scan: RegionScan, scan_result: ScanResult, mute_list: MuteList
+) -> dict[Finding, Mute]:
+    """Return the mutes by the finding that each leaves out.
+
+    A queue that could not be checked completely makes no mute stale.
+    """
+    unchecked_targets = region_scan.explain_unchecked(scan_result)
+    for queue in region_scan.queues:
+        if queue.queue_arn not in unchecked_targets:
+            mute_list.note_checked(_SCANNED_SYMPTOMS, queue.name)
+    mute_by_finding: dict[Finding, Mute] = {}
+    for finding in scan_result.findings:
+        queue_name = parse_queue_arn(finding.queue_arn).name
+        mute = mute_list.find(finding.symptom, queue_name)
+        if mute is not None:
+            mute_by_finding[finding] = mute
+    return mute_by_finding
+
+
+def _make_mute_document(
+    mute_by_finding: Mapping[Finding, Mute], mute_list: MuteList
+) -> dict[str, Any]:
+    """Return the muted findings and the stale mutes as fields of the JSON document."""
+    return {
+        "muted": [
+            {
+                "queue_arn": finding.queue_arn,
+                "symptom": finding.symptom,
+                "class": find_class(finding),
+                "reason": mute.reason,
+                "until": mute.until.isoformat(),
+            }
+            for finding, mute in mute_by_finding.items()
+        ],
+        "stale": [
+            {"where": place, "symptom": mute.symptom, "because": because}
+            for place, mute, because in mute_list.list_stale()
+        ],
+    }
+
+
+def _print_mutes(out: Output, mute_by_finding: Mapping[Finding, Mute], mute_list: MuteList) -> None:
+    """Print the muted findings with their reasons, and the mutes that are stale or have ended."""
+    for finding, mute in mute_by_finding.items():
+        queue_name = to_terminal_text(parse_queue_arn(finding.queue_arn).name, 80)
+        reason = to_terminal_text(mute.reason, 300)
+        out.say(f"muted until {mute.until}: {finding.symptom} on {queue_name}: {reason}", "dim")
+    for place, mute, because in mute_list.list_stale():
+        place_text = to_terminal_text(place, 300)
+        out.say(f"stale: {place_text}, {mute.symptom}: {to_terminal_text(because, 600)}", "yellow")
 
 
 def _print_dry_run(

@@ -25,6 +25,7 @@ from mendq.cli.invocation import describe_error
 from mendq.cli.scan.dry_run import MetricBudget
 from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import list_scan_read_actions
+from mendq.model.queue import parse_queue_arn
 from mendq.model.severity_class import SeverityClass
 from mendq.scan.reader import Paces
 from mendq.scan.severity import FindingSeverity
@@ -522,3 +523,49 @@ def test_scan_of_1000_queues_needs_under_a_minute_at_its_call_rates(
     }
     assert calls["sqs"] >= QUEUES
     assert sum(seconds.values()) < MOST_SECONDS, seconds
+
+
+def test_scan_leaves_muted_findings_out_and_reports_ended_and_stale_mutes(
+    stackless_operator: Operator, tmp_path: Path
+) -> None:
+    dead = _make_unmanaged_source_and_dlq(stackless_operator)
+    mutes = tmp_path / "mutes.toml"
+    mute = '[[mute]]\nqueue = "{}"\nsymptom = "dlq_retention_too_short"\nreason = "r"\nuntil = {}\n'
+    name = parse_queue_arn(dead).name
+    mutes.write_text(mute.format(f"{name[:-3]}*", "2100-01-01") + mute.format(name, "2020-01-01"))
+    report = stackless_operator.run_json("scan", "--config", str(mutes))
+    assert not [
+        finding for finding in report["findings"] if finding["symptom"] == "dlq_retention_too_short"
+    ]
+    (muted,) = report["muted"]
+    assert (muted["queue_arn"], muted["class"], muted["until"]) == (dead, "may_lose", "2100-01-01")
+    (ended,) = report["stale"]
+    assert ended["where"].endswith("mutes.toml, mute 2")
+    mutes.write_text(mute.format(name, "2020-01-01"))
+    report = stackless_operator.run_json("scan", "--config", str(mutes))
+    assert select_finding(report["findings"], dead, "dlq_retention_too_short")
+
+
+def test_scan_reports_a_mute_as_stale_once_its_queue_was_checked_without_the_symptom(
+    stackless_operator: Operator, tmp_path: Path
+) -> None:
+    stackless_operator.aws.later(hours=-8)
+    stackless_operator.aws.clients.sqs.create_queue(QueueName="orders")
+    stackless_operator.aws.later(hours=8)
+    mutes = tmp_path / "mutes.toml"
+    mute = '[[mute]]\nqueue = "{}"\nsymptom = "policy_is_public"\nreason = "r"\n'
+    mute += "until = 2100-01-01\n"
+    mutes.write_text(mute.format("orders") + mute.format("bills"))
+    report = stackless_operator.run_json("scan", "--config", str(mutes))
+    assert [stale["where"][-6:] for stale in report["stale"]] == ["mute 1"], (
+        "no queue is named bills, so nothing is known about the second"
+    )
+
+
+def test_scan_with_a_wrong_mute_list_exits_2_and_asks_aws_nothing(
+    stackless_operator: Operator, tmp_path: Path
+) -> None:
+    mutes = tmp_path / "mutes.toml"
+    mutes.write_text('[[mute]]\nqueue = "orders"\n')
+    refusal = stackless_operator.read_refusal("scan", "--config", str(mutes), code=2)
+    assert "mute 1, until: is missing" in refusal

@@ -1,0 +1,118 @@
+"""Read the mute list `mendq.toml`, and apply it to the findings of a run."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mendq.catalogue import SYMPTOM_BY_NAME
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.model.mutes import Mute, MutesUnreadable, read_mutes
+
+FILE_NAME = "mendq.toml"
+_MOST_BYTES = 1024 * 1024
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The mute list.",
+        show_default=f"{FILE_NAME} of the current folder, if there is one",
+    ),
+]
+
+
+@dataclass
+class MuteList:
+    """The mutes of a file, and what a run found out about each.
+
+    Attributes:
+        file: The file's name. Empty without a file.
+        mutes: The mutes.
+        today: The day of the run, in UTC.
+    """
+
+    file: str = ""
+    mutes: tuple[Mute, ...] = ()
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())
+
+    def __post_init__(self) -> None:
+        self._used_counts = Counter[int]()
+        self._checked_counts = Counter[int]()
+
+    def find(self, symptom: str, *queue_names: str) -> Mute | None:
+        """Return the mute that leaves a finding out, and remember that it is needed.
+
+        A mute that has ended leaves nothing out.
+
+        Args:
+            symptom: The finding's symptom.
+            queue_names: The names that the queue has, such as its logical ID in a template.
+        """
+        found_mute = None
+        for number, mute in enumerate(self.mutes):
+            if mute.symptom != symptom or not mute.names_queue(*queue_names):
+                continue
+            self._used_counts[number] += 1
+            if not mute.has_ended(self.today):
+                found_mute = found_mute or mute
+        return found_mute
+
+    def note_checked(self, symptoms: Iterable[str], *queue_names: str) -> None:
+        """Remember that a queue was checked for these symptoms, whatever was found."""
+        checked_symptoms = frozenset(symptoms)
+        for number, mute in enumerate(self.mutes):
+            if mute.symptom in checked_symptoms and mute.names_queue(*queue_names):
+                self._checked_counts[number] += 1
+
+    def list_stale(self) -> Iterator[tuple[str, Mute, str]]:
+        """Yield the place of each stale or ended mute, the mute, and what to do about it."""
+        for number, mute in enumerate(self.mutes):
+            because = ""
+            if mute.has_ended(self.today):
+                because = (
+                    f"the mute of {mute.queue} ended on {mute.until}: fix the fault, give the "
+                    "mute a later day, or remove it"
+                )
+            elif self._checked_counts[number] and not self._used_counts[number]:
+                because = (
+                    f"no queue named {mute.queue} has the symptom: remove the mute, so that the "
+                    "fault is found if it comes back"
+                )
+            if because:
+                yield f"{self.file}, mute {number + 1}", mute, because
+
+
+def read_mute_list(config: Path | None) -> MuteList:
+    """Read the mute list: the file that the operator names, or that of the current folder.
+
+    Raises CommandError if a named file is missing, or if a file has mistakes. The text has a line
+    for each mistake, with the field and the cure.
+    """
+    path = config or Path(FILE_NAME)
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError as error:
+        if config is None:
+            return MuteList()
+        raise CommandError(f"--config: there is no {config}", Exit.USAGE) from error
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}", Exit.USAGE) from error
+    if len(content) > _MOST_BYTES:
+        raise CommandError(f"{path} is longer than {_MOST_BYTES:,} bytes", Exit.USAGE)
+    try:
+        document = tomllib.loads(content.decode())
+        mutes = read_mutes(document, SYMPTOM_BY_NAME.keys())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise CommandError(f"{path} is no TOML: {str(error)[:200]}", Exit.USAGE) from error
+    except MutesUnreadable as error:
+        raise CommandError(f"{path} has mistakes:\n{error}", Exit.USAGE) from error
+    return MuteList(str(path), mutes)
