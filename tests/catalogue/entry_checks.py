@@ -29,7 +29,7 @@ from tests.catalogue.recorded_tags import explain_undeclared_tags, explain_unrea
 LEAST_EXAMPLES = 2
 LEAST_NEAR_MISSES = 3
 # Nothing is lost and messages are finished, so people are notified without a page.
-SYMPTOMS_THAT_NEVER_PAGE = frozenset({"backlog_grows", "consumer_crashes", "heartbeat_ends_early"})
+SYMPTOMS_THAT_NEVER_PAGE = frozenset({"backlog_grows", "heartbeat_ends_early"})
 _AWS_DOCS = "https://docs.aws.amazon.com/"
 # Each of these refusals opens a case, which needs a next step.
 _REFUSALS_THAT_OPEN_A_CASE = dict.fromkeys(("Refuse", "Escalate", "Override"), 0)

@@ -11,6 +11,7 @@ import pytest
 
 from mendq import catalogue
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME, examples, find_symptom_of
+from mendq.catalogue.dlq.redrive_causes import SYMPTOMS_HARMLESS_WITHOUT_PAGE
 from mendq.catalogue.symptom import (
     CallExample,
     CallNearMiss,
@@ -204,7 +205,10 @@ def test_near_miss_is_not_detected_with_only_the_facts_that_a_scan_reads(
 def test_entry_is_silent_exactly_while_a_case_of_a_symptom_that_it_gives_way_to_is_open(
     entry: Symptom,
 ) -> None:
-    """A scan compares its findings by `gives_way_to`, and the entry compares open cases."""
+    """A scan compares its findings by `gives_way_to`, and the entry compares open cases.
+
+    An open case of a symptom that is harmless without a page has paged. Its findings may not have.
+    """
 
     def is_handled(example: QueueExample, open_symptom: str) -> bool:
         facts = replace(example.facts, open_symptoms=frozenset({open_symptom}))
@@ -216,7 +220,10 @@ def test_entry_is_silent_exactly_while_a_case_of_a_symptom_that_it_gives_way_to_
 
     for other in CATALOGUE:
         handled = [is_handled(example, other.name) for example in queue_examples_of(entry)]
-        assert all(handled) != (other.name in entry.gives_way_to), other.name
+        is_explained = other.name in entry.gives_way_to
+        if other.name in SYMPTOMS_HARMLESS_WITHOUT_PAGE and not is_explained:
+            continue
+        assert all(handled) != is_explained, other.name
 
 
 @for_entries(ENTRIES_WITH_DETECTION)

@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.dlq.dlq_messages_arriving import is_possible
-from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG
+from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG, SYMPTOMS_HARMLESS_WITHOUT_PAGE
 from mendq.catalogue.dlq.redrive_plan import (
     SYMPTOMS_TO_FIX_FIRST,
     estimate_time_left,
@@ -151,7 +151,9 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     steps=(RedriveMessages, SetMessageRetention),
     plan=plan,
     shown_attributes=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
-    gives_way_to=SYMPTOMS_TO_FIX_FIRST,
+    # A crash that pages has an open case, which `plan` asks for. Other crashes lose no message, and
+    # the messages of the DLQ would expire if they waited for them.
+    gives_way_to=SYMPTOMS_TO_FIX_FIRST - SYMPTOMS_HARMLESS_WITHOUT_PAGE,
     detection=Detection(detect, _DETECTION_NEEDS, is_possible),
     tags=(REDRIVE_PERMISSION_TAG,),
     examples=lambda: (

@@ -31,10 +31,14 @@ from mendq.model.state import State
 from mendq.model.tags import REDRIVE_ALLOWED_VALUE, REDRIVE_PERMISSION_TAG
 from mendq.notifications.text import format_count
 
-# A case of one of these symptoms about the source explains why its messages reached the DLQ.
+# A case of one of these symptoms about the source explains why its messages reached the DLQ. Only
+# symptoms that page if messages reach the DLQ belong here, because the page about the DLQ waits for
+# them. So `max_receive_count_too_low`, which is only reported, stays out.
 CAUSE_SYMPTOMS = frozenset(
     {
         "visibility_timeout_too_short",
+        "in_flight_limit",
+        "consumer_crashes",
         "consumer_failing",
         "consumer_throttled",
         "function_errors",
@@ -46,6 +50,10 @@ CAUSE_SYMPTOMS = frozenset(
         "kms_throttled",
     }
 )
+
+# A case of one of these symptoms that was refused without a page lost no message. So it explains no
+# message in a DLQ, and a redrive need not wait for it.
+SYMPTOMS_HARMLESS_WITHOUT_PAGE = frozenset({"consumer_crashes"})
 
 # In these states a fix is proven, although the case is not closed yet.
 PROVEN_STATES = frozenset({State.VERIFIED, State.WATCHING})
@@ -89,7 +97,7 @@ def find_cause_cases(cases: Iterable[Case], first_message_at: datetime) -> Cause
     unproven_cases: list[Case] = []
     unfixed_cases: list[Case] = []
     for case in cases:
-        if case.symptom not in CAUSE_SYMPTOMS:
+        if case.symptom not in CAUSE_SYMPTOMS or _lost_no_message(case):
             continue
         if not is_case_unresolved(case) and case.at < first_message_at:
             continue
@@ -100,6 +108,11 @@ def find_cause_cases(cases: Iterable[Case], first_message_at: datetime) -> Cause
         else:
             unproven_cases.append(case)
     return CauseCases(tuple(proven_cases), tuple(unproven_cases), tuple(unfixed_cases))
+
+
+def _lost_no_message(case: Case) -> bool:
+    """Return True if the case only recorded a fault that lost no message."""
+    return case.symptom in SYMPTOMS_HARMLESS_WITHOUT_PAGE and case.state is State.REFUSED
 
 
 def is_case_unresolved(case: Case) -> bool:
