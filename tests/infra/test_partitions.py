@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pytest
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from infra.settings.deployment import read_deployment_settings
 from infra.settings.reading import SettingsRefused
@@ -56,11 +58,45 @@ def _synthesize_in_each_region() -> dict[str, dict[str, Any]]:
     return _synthesize_with("heal", REGIONS)
 
 
-def _find_foreign_arns(template: Mapping[str, Any], region: str) -> list[str]:
-    """Return the other partitions of which the template names an ARN."""
+# The names of services in trust policies and resource policies have this domain everywhere.
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html
+_SERVICE_PRINCIPAL = re.compile(r"[a-z-]+\.amazonaws\.com")
+_ARN_BEGINNING = re.compile(r"arn:([\w-]+):[\w-]+:([^:\"]*):")
+_HOST = re.compile(
+    r"[\w.-]+\.(?:amazonaws\.com\.cn|amazonaws\.com|amazonaws\.eu|api\.aws"
+    r"|amazonwebservices\.com\.cn|amazonwebservices\.eu)(?![\w.-])"
+)
+
+
+def _list_faults(template: Mapping[str, Any], region: str) -> list[str]:
+    """Return what the template names and the region does not have.
+
+    The types of resources come from the registry's schemas in cfn-lint. AWS's registry also lists
+    types of services that a region lacks, such as EMR Serverless in cn-northwest-1.
+    """
     text = json.dumps(template)
-    other_partitions = {*SUPPORTED_PARTITIONS, "aws"} - {partition_of(region)}
-    return [name for name in other_partitions if f"arn:{name}:" in text]
+    arn_beginnings = set(_ARN_BEGINNING.findall(text))
+    faults = [
+        f"an ARN of {partition}, {arn_region}"
+        for partition, arn_region in arn_beginnings
+        if partition != partition_of(region) or arn_region not in ("", "*", region)
+    ]
+    suffixes = {f"{region}.amazonaws.com", f"{region}.{dns_suffix_of(region)}"}
+    faults += [
+        f"the host {host}"
+        for host in set(_HOST.findall(text))
+        if not _SERVICE_PRINCIPAL.fullmatch(host)
+        and host.partition(".")[2] not in {*suffixes, dns_suffix_of(region)}
+    ]
+    for names in _find_values(template, "Service"):
+        faults += [
+            f"the principal {name}" for name in names if not _SERVICE_PRINCIPAL.fullmatch(name)
+        ]
+    types = {resource["Type"] for resource in template["Resources"].values()}
+    types -= {"AWS::CDK::Metadata"}
+    known_types = {*PROVIDER_SCHEMA_MANAGER.get_resource_types(region)}
+    faults += [f"the type {name}" for name in sorted(types - known_types)]
+    return faults
 
 
 def _find_values(document: object, key: str) -> Iterator[list[str]]:
@@ -94,20 +130,53 @@ def test_conditions_on_services_name_them_with_the_domains_of_the_partition(regi
 
 
 @pytest.mark.parametrize("region", REGIONS)
-def test_template_names_no_arn_of_another_partition(region: str) -> None:
-    assert _find_foreign_arns(_synthesize_in_each_region()[region], region) == []
+def test_template_names_only_arns_principals_hosts_and_types_of_its_region(region: str) -> None:
+    assert _list_faults(_synthesize_in_each_region()[region], region) == []
+
+
+@pytest.mark.parametrize(
+    ("region", "planted", "fault"),
+    [
+        ("cn-north-1", {"Arn": "arn:aws:sqs:cn-north-1:1:q"}, "an ARN of aws, cn-north-1"),
+        ("eu-west-1", {"Arn": "arn:aws:sqs:us-east-1:1:q"}, "an ARN of aws, us-east-1"),
+        (
+            "eu-west-1",
+            {"Url": "https://sqs.eu-west-1.amazonaws.com.cn/1/q"},
+            "the host sqs.eu-west-1.amazonaws.com.cn",
+        ),
+        (
+            "eusc-de-east-1",
+            {"Url": "https://sqs.eu-west-1.amazonaws.com"},
+            "the host sqs.eu-west-1.amazonaws.com",
+        ),
+        (
+            "cn-north-1",
+            {"Principal": {"Service": "lambda.amazonaws.com.cn"}},
+            "the principal lambda.amazonaws.com.cn",
+        ),
+        (
+            "us-gov-west-1",
+            {"Type": "AWS::CloudFormation::LambdaHook"},
+            "the type AWS::CloudFormation::LambdaHook",
+        ),
+    ],
+)
+def test_planted_name_that_the_region_does_not_have_is_found(
+    region: str, planted: Mapping[str, Any], fault: str
+) -> None:
+    resource = {"Type": "AWS::SQS::Queue", **planted}
+    assert fault in _list_faults({"Resources": {"Planted": resource}}, region)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", [kind for kind in SETTINGS_BY_KIND if kind != "heal"])
-def test_settings_synthesize_in_every_partition_and_name_no_arn_of_another(kind: str) -> None:
+def test_settings_synthesize_in_every_partition_and_name_only_what_is_there(kind: str) -> None:
     template_by_region = _synthesize_with(kind, REGIONS)
     assert template_by_region.keys() == {*REGIONS}
-    foreign_arns = {
-        region: _find_foreign_arns(template, region)
-        for region, template in template_by_region.items()
+    faults_by_region = {
+        region: _list_faults(template, region) for region, template in template_by_region.items()
     }
-    assert foreign_arns == {region: [] for region in REGIONS}
+    assert faults_by_region == {region: [] for region in REGIONS}
 
 
 @pytest.mark.parametrize("setting", REFUSED_SETTINGS)
