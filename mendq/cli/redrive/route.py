@@ -14,10 +14,15 @@ from botocore.exceptions import ClientError
 from msgspec import Struct, field
 
 from mendq.aws.dlqs import ERROR_CODES_WITHOUT_MOVE_TASKS, list_source_arns
-from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, error_code_of
+from mendq.aws.errors import (
+    CaseStoreUnavailable,
+    FactsUnavailable,
+    QueueRefusesUs,
+    error_code_of,
+)
 from mendq.aws.queue import queue_url, read_queue_tags
 from mendq.cases.receivers import Receivers
-from mendq.cases.seal_keys import SealUse
+from mendq.cases.seal_keys import SEAL_TABLE_OUTPUT, SealUse
 from mendq.catalogue.dlq.redrive_causes import (
     KMS_READ_ACTION,
     REDRIVE_TAG,
@@ -367,7 +372,9 @@ def find_route_to_replacement(
     real_source_finder = SourceFinder()
     if is_quarantine(messages_queue.name):
         require_unchanged_quarantine(account, messages_queue)
-        real_source_finder = make_quarantine_source_finder(account, messages_queue)
+        real_source_finder = require_quarantine_source_finder(
+            account, messages_queue, takes_unsealed=takes_unsealed
+        )
     elif takes_unsealed:
         problem = f"{messages_queue.name} is no quarantine: Mendq seals no message there"
         raise CommandError(f"{problem}; leave --unsealed out", Exit.USAGE)
@@ -488,6 +495,30 @@ def require_unchanged_quarantine(account: Account, quarantine: Facts, source_arn
     _require_no_objection(quarantine, objection, source_arn)
 
 
+def require_quarantine_source_finder(
+    account: Account, quarantine: Facts, *, takes_unsealed: bool
+) -> QuarantineSourceFinder:
+    """Return the finder for messages of a quarantine that are sent on.
+
+    If the key of the seals cannot be read, no message counts as sealed with `takes_unsealed`;
+    without it, raise CommandError with a remedy.
+    """
+    try:
+        return make_quarantine_source_finder(account, quarantine)
+    except CaseStoreUnavailable as error:
+        if takes_unsealed:
+            return QuarantineSourceFinder(None)
+        peek_command = peek_quarantine_command(quarantine.queue_arn)
+        problem = f"the key of Mendq's seals cannot be read: {describe_error(error)}"
+        remedy = (
+            f"you need dynamodb:GetItem on the stack's table {SEAL_TABLE_OUTPUT}. Or look at the "
+            f"messages with `{peek_command}`; --unsealed sends them without that check"
+        )
+        raise CommandError(
+            f"{problem}. Nothing was moved, because nothing shows who sent the messages; {remedy}"
+        ) from error
+
+
 def make_quarantine_source_finder(account: Account, quarantine: Facts) -> QuarantineSourceFinder:
     """Return the finder for messages of a quarantine, with the key of its seals.
 
@@ -545,7 +576,9 @@ def find_route_from_quarantine(
         quarantine,
         source,
         dlq_arn=dlq_arn,
-        source_finder=make_quarantine_source_finder(account, quarantine),
+        source_finder=require_quarantine_source_finder(
+            account, quarantine, takes_unsealed=takes_unsealed
+        ),
         takes_unsealed=takes_unsealed,
     )
 

@@ -13,6 +13,7 @@ from stat import S_ISREG
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.redrive import quarantine, work
@@ -701,3 +702,49 @@ def test_quarantine_drop_deletes_nothing_and_leaves_no_file_if_its_folder_cannot
     assert not path.exists()
     assert queues.read_ids(queues.messages) == ids
     assert _drop(queues, path)["dropped"] == 1, "the same name can be used again"
+
+
+def _deny_seal_keys(queues: OrdersQueues) -> None:
+    """Let AWS refuse to read the table of seal keys, as without the right to it."""
+
+    def deny(params: dict[str, Any], **_: Any) -> None:
+        if b'"seals"' in params["body"]:
+            answer: Any = {"Error": {"Code": "AccessDeniedException", "Message": "no GetItem"}}
+            raise ClientError(answer, "GetItem")
+
+    events: Any = queues.operator.account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.GetItem", deny)
+
+
+def test_quarantine_return_without_the_right_to_the_seal_key_moves_nothing_and_says_what_to_do(
+    queues: OrdersQueues,
+) -> None:
+    _write_quarantined(queues)
+    _deny_seal_keys(queues)
+    result = queues.operator.run("quarantine", "return", "orders", "--all", "--yes")
+    assert result.exit_code == 1
+    output = " ".join(result.output.split())
+    for part in ("AccessDeniedException", "dynamodb:GetItem", "SealTable", "--unsealed"):
+        assert part in output
+    assert queues.count_visible_messages(queues.messages) == 1
+    assert queues.count_visible_messages(queues.source) == 0
+
+
+def test_quarantine_return_with_unsealed_needs_no_right_to_the_seal_key(
+    queues: OrdersQueues,
+) -> None:
+    _write_quarantined(queues)
+    _deny_seal_keys(queues)
+    assert _run_quarantine(queues, "return", "--all", "--yes", "--unsealed")["moved"] == 1
+    assert queues.count_visible_messages(queues.source) == 1
+
+
+def test_quarantine_peek_without_the_right_to_the_seal_key_shows_messages_and_warns(
+    queues: OrdersQueues,
+) -> None:
+    _write_quarantined(queues)
+    _deny_seal_keys(queues)
+    result = queues.operator.run("quarantine", "peek", "orders", "--json")
+    (message,) = json.loads(result.stdout)
+    assert message["is_sealed"] is None
+    assert "key of Mendq's seals cannot be read" in " ".join(result.output.split())
