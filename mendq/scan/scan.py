@@ -952,8 +952,8 @@ def _detect_facts(
 def _detect_fact(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
     """Return the finding that facts prove without a metric, in a list; empty if there is none.
 
-    The sources of a DLQ can only explain the finding away, so they are read only if there is one
-    without them.
+    The sources of a DLQ and open cases can only explain the finding away, so they are read only if
+    there is one without them.
     """
     detection = _get_detection(symptom)
     if detection.is_left_to_suspects:
@@ -963,7 +963,7 @@ def _detect_fact(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Fin
     facts = reader.with_needed_facts(facts, detection.needs & NEEDS_OF_FACTS)
     if detection.detect_fact(replace(facts, dlq_sources=()), reader.now) is None:
         return []
-    facts = reader.with_needed_facts(facts, detection.needs & {Need.DLQ_SOURCES})
+    facts = reader.with_needed_facts(facts, detection.needs & {Need.DLQ_SOURCES, Need.OPEN_CASES})
     fault = detection.detect_fact(facts, reader.now)
     return [_make_finding(symptom, facts, fault)] if fault else []
 

@@ -79,6 +79,10 @@ def _function(operation: str, params: Params) -> list[str]:
     return [f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"]
 
 
+def _key(_: str, params: Params) -> list[str]:
+    return [f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{params['KeyId'].rpartition('/')[2]}"]
+
+
 def _identities(_: str, params: Params) -> list[str]:
     """Return the sender's identity and those of recipients verified in this account."""
     addresses = (params["FromEmailAddress"], *params["Destination"]["ToAddresses"])
@@ -112,6 +116,7 @@ _OF_SERVICE: Mapping[str, Callable[[str, Params], list[str]]] = {
     "sns": _topic,
     "events": _bus,
     "lambda": _function,
+    "kms": _key,
     "sesv2": _identities,
     "emr-serverless": _application,
     "ssm": _calendars,

@@ -145,6 +145,6 @@ def _list_operations() -> dict[str, str]:
         name for name, attribute in vars(Clients).items() if isinstance(attribute, cached_property)
     }
     operation_by_method: dict[str, str] = {}
-    for name in properties - {"event_history_pace"}:  # it is no client
+    for name in properties - {"event_history_pace", "metric_count"}:  # they are no clients
         operation_by_method |= getattr(clients, name).meta.method_to_api_mapping
     return operation_by_method

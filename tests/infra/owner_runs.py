@@ -61,10 +61,16 @@ _PASSES = {"result": "PASS", "message": "", "reasons": []}
 
 
 def make_scanned_queues(account: Account) -> str:
-    """Make a queue with an approved DLQ whose retention is too short. Return the DLQ's ARN."""
+    """Make an encrypted queue with an approved DLQ whose retention is too short.
+
+    Return the DLQ's ARN.
+    """
     messages = account.queue("scanned-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
-    source = account.queue("scanned", RedrivePolicy=policy, VisibilityTimeout="30")
+    key_arn = account.clients.kms.create_key()["KeyMetadata"]["Arn"]
+    source = account.queue(
+        "scanned", RedrivePolicy=policy, VisibilityTimeout="30", KmsMasterKeyId=key_arn
+    )
     Pins(account.clients.dynamodb, "case_store").approve_source(messages, source)
     for queue_arn in (source, messages):
         account.clients.sqs.send_message(QueueUrl=account.url(queue_arn), MessageBody="x")

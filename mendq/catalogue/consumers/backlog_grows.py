@@ -55,6 +55,7 @@ EXPLAINING_SYMPTOMS = SYMPTOMS_TO_FIX_FIRST | {
     "consumer_throttled",
     "dlq_missing",
     "fifo_group_blocked",
+    "kms_key_unusable",
     "messages_about_to_expire",
     "messages_expire",
     "noisy_message_groups",

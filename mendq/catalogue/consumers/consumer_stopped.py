@@ -54,6 +54,8 @@ SHORTEST_PAUSE = timedelta(hours=2)
 PAUSE_FACTOR = 1.5
 # In fewer hours with receives and deletes than this, nobody knows when the queue is usually read.
 LEAST_HOURS_WITH_TRAFFIC = 2
+# An open case of these symptoms explains why nothing is received.
+EXPLAINING_SYMPTOMS = frozenset({"kms_key_unusable"})
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -62,7 +64,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     A DLQ is not reported: its mapping is often disabled until somebody wants the messages.
     """
     measurement = facts.measurement
-    if measurement is None or facts.receives_only_dlq_messages:
+    if measurement is None or _is_explained(facts):
         return None
     waiting_text = (
         f"{format_count(measurement.now.visible, 'message')} waiting, the oldest for "
@@ -84,7 +86,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 def detect_fact(facts: Facts, now: datetime) -> DetectedFault | None:
     """Find a queue that was not measured, and whose mappings alone show that nobody reads it."""
-    if facts.receives_only_dlq_messages or not _has_only_stopped_mappings(facts):
+    if _is_explained(facts) or not _has_only_stopped_mappings(facts):
         return None
     if facts.visible < LEAST_WAITING_MESSAGES or facts.in_flight:
         return None
@@ -95,6 +97,11 @@ def detect_fact(facts: Facts, now: datetime) -> DetectedFault | None:
         f"{format_count(facts.visible, 'message')} waiting, and none is in flight: "
         f"{_describe_stopped_functions(facts)}"
     )
+
+
+def _is_explained(facts: Facts) -> bool:
+    """Return True if the queue is a DLQ, or if an open case explains why nothing is received."""
+    return facts.receives_only_dlq_messages or bool(EXPLAINING_SYMPTOMS & facts.open_symptoms)
 
 
 def _has_only_stopped_mappings(facts: Facts) -> bool:
@@ -228,6 +235,7 @@ CONSUMER_STOPPED = NotifiedSymptom(
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
+    gives_way_to=EXPLAINING_SYMPTOMS,
     detection=Detection(
         detect,
         frozenset(
@@ -237,6 +245,7 @@ CONSUMER_STOPPED = NotifiedSymptom(
                 Need.DLQ_SOURCES,
                 Need.MOVE_TASKS,
                 Need.DAYS_OF_TRAFFIC,
+                Need.OPEN_CASES,
             }
         ),
         is_possible,
