@@ -64,23 +64,25 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
     if template_argument == STDIN_ARGUMENT:
         template_bytes = sys.stdin.buffer.read(_MAXIMUM_BYTES_TO_READ)
         yield TemplateSource(STDIN_NAME, template_bytes, DeployTarget())
-    elif path.is_dir() and not _has_terraform_files(path):
-        yield from _list_stack_templates(path)
-    elif path.is_dir() or path.suffix == ".tf":
+    elif is_terraform_argument(template_argument):
         folder = TemplateFolder(path if path.is_dir() else path.parent)
         yield TemplateSource(
             template_argument, b"", DeployTarget(), folder=folder, terraform_path=path
         )
+    elif path.is_dir():
+        yield from _list_stack_templates(path)
     else:
         content = _read_content(path)
         folder = TemplateFolder(path.parent)
         yield TemplateSource(template_argument, content, DeployTarget(), folder=folder)
 
 
-def _has_terraform_files(folder: Path) -> bool:
-    """Return True if a folder has `.tf` files and is no cdk.out folder."""
-    has_manifest = (folder / _MANIFEST_NAME).exists()
-    return not has_manifest and any(folder.glob("*.tf"))
+def is_terraform_argument(template_argument: str) -> bool:
+    """Return True if the user names a `.tf` file or a folder of them that is no cdk.out folder."""
+    path = Path(template_argument)
+    if not path.is_dir():
+        return path.suffix == ".tf"
+    return not (path / _MANIFEST_NAME).exists() and any(path.glob("*.tf"))
 
 
 def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:

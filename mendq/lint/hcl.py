@@ -6,6 +6,7 @@ https://developer.hashicorp.com/terraform/language/syntax/configuration
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,9 @@ from hcl2 import parses_to_tree
 from lark import Token, Tree
 from lark.exceptions import LarkError
 
+from mendq.lint.hcl_parser import HclFile, parse_hcl
 from mendq.lint.patch import (
+    ALL_INSTANCES_NOTE,
     ALREADY_SET_NOTE,
     NEW_QUEUE_NOTE,
     NO_LINE_NOTE,
@@ -29,11 +32,14 @@ from mendq.lint.patch import (
 from mendq.lint.queues import POLICY_ATTRIBUTE
 from mendq.lint.template import NotATemplate
 from mendq.lint.terraform import ATTRIBUTE_BY_TERRAFORM_TYPE, to_hcl_literal
+from mendq.lint.terraform_source import MOST_HCL_BYTES, list_terraform_files
 from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import CreateDlq
 from mendq.notifications.change_lines import name_terraform_argument
 
-MOST_HCL_BYTES = 256 * 1024
+# An index of `count` or `for_each`.
+_INDEX_REGEX = re.compile(r"\[[^\]]{0,256}\]")
+_MODULES_REGEX = re.compile(r"^(?:module\.[\w-]{1,128}\.)*")
 # The attribute that a separate resource sets, by the type of that resource.
 _ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE = {
     **ATTRIBUTE_BY_TERRAFORM_TYPE,
@@ -66,10 +72,12 @@ class _Block(NamedTuple):
 
 
 def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
-    """Return the changes that would set the wanted values in a Terraform file.
+    """Return the changes that would set the wanted values in Terraform files.
 
-    The queue is found by `wanted_values.requested_id`, if that is set, and otherwise by the literal
-    name in the file. A name that is an expression cannot be found.
+    `path_argument` is a file, or a folder: then each `.tf` file of it is searched. The queue is
+    found by `wanted_values.requested_id`, if that is set, and otherwise by the literal name in the
+    file. A name that is an expression cannot be found. An index in the requested address is left
+    out, and so is the module: the block in the module's files declares all instances.
 
     Raises:
         QueueNotFound: The file has no such queue.
@@ -77,41 +85,91 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
         NotATemplate: The file is not HCL, or it is too long.
         OSError: The file cannot be read.
     """
-    original_text = _read_text(path_argument)
-    queue_blocks = [
-        block
-        for block in _parse_blocks(path_argument, original_text)
-        if block.is_resource and block.type_name == "aws_sqs_queue"
-    ]
-    queue_addresses = [queue_block.address for queue_block in queue_blocks]
+    text_by_file = _read_texts(path_argument)
+    queue_blocks = _list_queue_blocks(text_by_file)
+    queue_addresses = list(dict.fromkeys(block.address for _, block in queue_blocks))
     if wanted_values.requested_id:
         found_by = "--resource"
+        requested_address = _find_block_address(wanted_values.requested_id)
         candidate_addresses = [
-            queue_address
-            for queue_address in queue_addresses
-            if queue_address == wanted_values.requested_id
+            queue_address for queue_address in queue_addresses if queue_address == requested_address
         ]
     else:
         found_by = "its name"
         quoted_queue_name = json.dumps(parse_queue_arn(wanted_values.queue_arn).name)
         candidate_addresses = [
             queue_block.address
-            for queue_block in queue_blocks
-            if _get_value_text(original_text, queue_block, "name") == quoted_queue_name
+            for file, queue_block in queue_blocks
+            if _get_value_text(text_by_file[file], queue_block, "name") == quoted_queue_name
         ]
     queue_address = choose_only_candidate(
         candidate_addresses, candidate_addresses, queue_addresses, path_argument, wanted_values
     )
     changes = list[TemplateChange]()
-    new_text = original_text
+    new_text_by_file = dict(text_by_file)
     for attribute, value in wanted_values.value_by_attribute.items():
+        file = _find_file_that_sets_attribute(text_by_file, queue_address, attribute)
         change = TemplateChange(
-            path_argument, queue_address, found_by, attribute, None, None, value, NEW_QUEUE_NOTE
+            file, queue_address, found_by, attribute, None, None, value, NEW_QUEUE_NOTE
         )
         if attribute != CreateDlq.attribute:
-            change, new_text = _set_argument(original_text, new_text, change)
+            change, new_text_by_file[file] = _set_argument(
+                text_by_file[file], new_text_by_file[file], change
+            )
         changes.append(change)
-    return PatchResult(changes, make_diff(path_argument, original_text, new_text))
+    diff = list[str]()
+    for file, text in text_by_file.items():
+        diff += make_diff(file, text, new_text_by_file[file])
+    return PatchResult(changes, diff)
+
+
+def _list_queue_blocks(text_by_file: Mapping[str, str]) -> list[tuple[str, _Block]]:
+    """Return the blocks that declare queues, each in a pair with its file."""
+    files_and_blocks = list[tuple[str, _Block]]()
+    for file, text in text_by_file.items():
+        for block in _parse_blocks(file, text):
+            if block.is_resource and block.type_name == "aws_sqs_queue":
+                files_and_blocks.append((file, block))
+    return files_and_blocks
+
+
+def _read_texts(path_argument: str) -> dict[str, str]:
+    """Return the text of the named file, or of each `.tf` file that Terraform reads in a folder.
+
+    Files that override others are last.
+    """
+    path = Path(path_argument)
+    if not path.is_dir():
+        return {path_argument: _read_text(path_argument)}
+    return {str(file): _read_text(str(file)) for file in list_terraform_files(path)}
+
+
+def _find_block_address(address: str) -> str:
+    """Return the address of the block that declares a resource, without module and index."""
+    return _MODULES_REGEX.sub("", _INDEX_REGEX.sub("", address))
+
+
+def _find_file_that_sets_attribute(
+    text_by_file: Mapping[str, str], queue_address: str, attribute: str
+) -> str:
+    """Return the file in which an attribute of the queue must be set.
+
+    It is the last file with a separate resource that sets it, or with a block of the queue that
+    sets it (an override file). Otherwise it is the first file with a block of the queue.
+    """
+    argument_name = name_terraform_argument(attribute)
+    file_of_queue = ""
+    file_that_sets_attribute = ""
+    file_of_separate_resource = ""
+    for file, text in text_by_file.items():
+        for block in _parse_blocks(file, text):
+            if block.is_resource and block.address == queue_address:
+                file_of_queue = file_of_queue or file
+                if argument_name in block.offsets_by_argument:
+                    file_that_sets_attribute = file
+            elif _is_separate_resource(text, block, queue_address, attribute):
+                file_of_separate_resource = file
+    return file_of_separate_resource or file_that_sets_attribute or file_of_queue
 
 
 def _read_text(path_argument: str) -> str:
@@ -187,6 +245,8 @@ def _set_argument(
     )
     if not is_value_set:
         return replace(change, note=NO_LINE_NOTE), current_text
+    if {"count", "for_each"} & block_that_sets_attribute.offsets_by_argument.keys():
+        change = replace(change, note=ALL_INSTANCES_NOTE)
     return change, new_text
 
 
@@ -198,20 +258,22 @@ def _find_block_that_sets_attribute(
     It is the last separate resource in the file that sets the attribute and whose `queue_url`
     refers to the queue, or else the queue's own block.
     """
-    queue_block = block_by_address[change.resource]
-    queue_references = {f"{change.resource}.id", f"{change.resource}.url"}
-    block_that_sets_attribute = queue_block
+    block_that_sets_attribute = block_by_address.get(change.resource)
     for block in block_by_address.values():
-        is_attribute_set_by_block = (
-            block.is_resource
-            and _ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE.get(block.type_name) == change.path
-        )
-        if (
-            is_attribute_set_by_block
-            and (_get_value_text(hcl_text, block, "queue_url") or "") in queue_references
-        ):
+        if _is_separate_resource(hcl_text, block, change.resource, change.path):
             block_that_sets_attribute = block
+    if block_that_sets_attribute is None:
+        raise NotATemplate(f"{change.file} does not declare {change.resource}")
     return block_that_sets_attribute
+
+
+def _is_separate_resource(hcl_text: str, block: _Block, queue_address: str, attribute: str) -> bool:
+    """Return True if a block is a separate resource that sets an attribute of the queue."""
+    if not block.is_resource:
+        return False
+    queue_url = _get_value_text(hcl_text, block, "queue_url") or ""
+    is_queues = _INDEX_REGEX.sub("", queue_url) in {f"{queue_address}.id", f"{queue_address}.url"}
+    return is_queues and _ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE.get(block.type_name) == attribute
 
 
 def _find_line_number(hcl_text: str, file: str, block_address: str, argument_name: str) -> int:
@@ -244,16 +306,25 @@ def _parse_blocks(file: str, hcl_text: str) -> list[_Block]:
 
     Raises NotATemplate if the file is not HCL.
     """
+    # Its error names the line in a sentence.
+    parse_hcl(HclFile(file, hcl_text))
     try:
-        (body,) = parses_to_tree(hcl_text).children
+        (body,) = parses_to_tree(_end_with_newline(hcl_text)).children
         blocks = list[_Block]()
         for body_node in body.children:
             is_block = isinstance(body_node, Tree) and body_node.data == "block"
             if is_block and len(body_node.children) >= _MINIMUM_BLOCK_PARTS:
                 blocks.append(_parse_block(hcl_text, body_node))
     except (LarkError, RecursionError, AttributeError, LookupError, ValueError) as error:
-        raise NotATemplate(f"{file}: no HCL: {' '.join(str(error).split())[:200]}") from error
+        line_number = getattr(error, "line", None)
+        place_text = f"{file}, line {line_number}" if isinstance(line_number, int) else file
+        raise NotATemplate(f"{place_text}: it is written in a way that is not read here") from error
     return blocks
+
+
+def _end_with_newline(hcl_text: str) -> str:
+    """Return the text with a newline at its end, which python-hcl2 needs behind a heredoc."""
+    return hcl_text if hcl_text.endswith("\n") else f"{hcl_text}\n"
 
 
 def _parse_block(hcl_text: str, block_tree: Any) -> _Block:

@@ -30,12 +30,15 @@ from mendq.notifications.configuration import describe_differences
 
 # Notes on a change.
 ALREADY_SET_NOTE = "the template holds it already"
+ALL_INSTANCES_NOTE = "the block declares several queues: the line changes all of them"
 NO_LINE_NOTE = "it has no line of its own: set it by hand"
 NEW_QUEUE_NOTE = "Mendq made this queue: declare it beside the other, or import it"
 _PLAN_WITHOUT_LINES_NOTE = "a plan has no lines: name the .tf file for them"
 _NO_OWN_POLICY_NOTE = "the template has no policy that is this queue's alone: write one"
 # A diff with a longer line, in characters, is not shown.
 _MAXIMUM_DIFF_LINE_CHARACTERS = 1_000
+# Marks the last line of a file that has no newline behind it. No template has this character.
+_END_WITHOUT_NEWLINE = "\0"
 # Names that an error lists.
 _MAXIMUM_LISTED_NAMES = 5
 Candidate = TypeVar("Candidate")
@@ -515,9 +518,16 @@ def make_diff(file: str, text_before: str, text_after: str) -> list[str]:
     relative_path = path.relative_to(diff_root_folder).as_posix()
     old_lines = re.split("\r?\n", text_before.removesuffix("\n"))
     new_lines = re.split("\r?\n", text_after.removesuffix("\n"))
-    diff_lines = list(
-        unified_diff(old_lines, new_lines, f"a/{relative_path}", f"b/{relative_path}", lineterm="")
-    )
+    for text, lines in ((text_before, old_lines), (text_after, new_lines)):
+        if not text.endswith("\n"):
+            lines[-1] += _END_WITHOUT_NEWLINE
+    diff_lines = list[str]()
+    for diff_line in unified_diff(
+        old_lines, new_lines, f"a/{relative_path}", f"b/{relative_path}", lineterm=""
+    ):
+        diff_lines.append(diff_line.removesuffix(_END_WITHOUT_NEWLINE))
+        if diff_line.endswith(_END_WITHOUT_NEWLINE):
+            diff_lines.append("\\ No newline at end of file")
     are_lines_readable = all(
         len(diff_line) <= _MAXIMUM_DIFF_LINE_CHARACTERS for diff_line in diff_lines
     )

@@ -18,6 +18,7 @@ from mendq.cli.look.case_view import find_case, find_plan_transition
 from mendq.cli.look.show import CaseId
 from mendq.cli.output import Output
 from mendq.heal.undo import list_writes
+from mendq.lint.files import is_terraform_argument
 from mendq.lint.template import NotATemplate
 from mendq.model.case import Case
 from mendq.model.state import State
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 _STATES_BEFORE_CHANGE = frozenset({State.OBSERVED, State.PROPOSED, State.APPROVED})
-_TEMPLATE_HELP = "CloudFormation, a cdk.out folder, a Terraform plan's JSON, or a .tf file."
+_TEMPLATE_HELP = "CloudFormation, cdk.out, a Terraform plan's JSON, a .tf file or its folder."
 _RESOURCE_HELP = "Logical id or address of the queue, where the template does not tell."
 
 
@@ -185,7 +186,7 @@ def _patch_template(
     try:
         from mendq.lint import patch as lint_patch  # noqa: PLC0415 - of the extra `lint`
 
-        module_name = "hcl" if template.endswith(".tf") else "patch"
+        module_name = "hcl" if is_terraform_argument(template) else "patch"
         make_patch: Callable[..., PatchResult] = import_module(
             f"mendq.lint.{module_name}"
         ).make_patch
