@@ -38,7 +38,14 @@ from mendq.lint.queues import (
     DeclaredQueues,
 )
 from mendq.lint.remedies import find_remedy
-from mendq.lint.template import SAM_TRANSFORM, Template, TemplatePlace, TemplateResource, to_list
+from mendq.lint.template import (
+    LANGUAGE_EXTENSIONS_TRANSFORM,
+    SAM_TRANSFORM,
+    Template,
+    TemplatePlace,
+    TemplateResource,
+    to_list,
+)
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
 from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
 from mendq.model.facts import Need
@@ -580,6 +587,9 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
     template = declared_queues.template
     for transform in to_list(template.root.get("Transform")):
         if transform == SAM_TRANSFORM and template.expansion:
+            continue
+        if transform == LANGUAGE_EXTENSIONS_TRANSFORM:
+            # Its functions are resolved like CloudFormation's own, or listed where they are.
             continue
         macro_name = transform if isinstance(transform, str) else "a macro"
         place = template.find_place("Transform")

@@ -19,6 +19,8 @@ MOST_TEMPLATE_BYTES = 4 * 1024 * 1024
 MAXIMUM_NESTED_LEVELS = 80
 # Name of the transform that expands SAM resources.
 SAM_TRANSFORM = "AWS::Serverless-2016-10-31"
+# Name of the transform that adds functions such as `Fn::Length`.
+LANGUAGE_EXTENSIONS_TRANSFORM = "AWS::LanguageExtensions"
 MOST_RESOURCES = 2_000
 # Limit of work for one template. A step takes about a microsecond of one core; each character of a
 # value that is resolved is one step.

@@ -12,6 +12,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-pa
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -170,6 +171,12 @@ class ValueResolver:
                 return self._resolve_join(delimiter, self.resolve(parts))
             case "Fn::FindInMap", [_, _, _]:
                 return self._resolve_find_in_map(function_argument)
+            case "Fn::FindInMap", [_, _, _, {"DefaultValue": default_value}]:
+                return self._resolve_find_in_map(function_argument[:3], default_value)
+            case "Fn::Length", items:
+                return self._resolve_length(items)
+            case "Fn::ToJsonString", value:
+                return self._resolve_json_text(value)
         if function_name == UNKNOWN_VALUE_FUNCTION and isinstance(function_argument, str):
             raise UnknownValue(function_argument)
         reason = _UNKNOWN_REASON_BY_FUNCTION.get(function_name, "known when it is deployed")
@@ -240,10 +247,30 @@ class ValueResolver:
         self.template.budget.use_steps(sum(len(delimiter) + len(part) for part in parts))
         return delimiter.join(parts)
 
-    def _resolve_find_in_map(self, function_arguments: list[Any]) -> Any:
+    def _resolve_length(self, items_node: Any) -> str:
+        """Return the number of items in a list, as a text.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-length.html
+        """
+        items = self.resolve(items_node)
+        if not isinstance(items, list):
+            raise UnknownValue("Fn::Length: it is no list")
+        return str(len(items))
+
+    def _resolve_json_text(self, node: Any) -> str:
+        """Return the JSON text of a list or a mapping.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-ToJsonString.html
+        """
+        json_text = json.dumps(self.resolve(node))
+        self.template.budget.use_steps(len(json_text))
+        return json_text
+
+    def _resolve_find_in_map(self, function_arguments: list[Any], default_value: Any = None) -> Any:
         """Return the value of `Fn::FindInMap`: a text or a list of texts in section `Mappings`.
 
-        Raises UnknownValue if the section has no such value, or if a key is not known.
+        `default_value` is returned if the section has no such value. Raises UnknownValue if the
+        section has no such value and there is no default, or if a key is not known.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
         """
@@ -251,6 +278,8 @@ class ValueResolver:
         mapping_keys = [self.resolve(key) for key in function_arguments]
         for key in mapping_keys:
             value = value.get(key) if isinstance(value, dict) and isinstance(key, str) else None
+        if value is None and default_value is not None:
+            return self.resolve(default_value)
         mapped_values = to_list(value)
         if not mapped_values or not all(isinstance(item, str) for item in mapped_values):
             raise UnknownValue("Fn::FindInMap: it is neither a text nor a list of texts")
