@@ -335,6 +335,10 @@ class SumsShare(NamedTuple):
             int(_SHARE_FOR_UNUSED_QUEUES * metrics_per_turn / len(SUM_SERIES)),
         )
 
+    def take_part(self, part: float) -> SumsShare:
+        """Return the numbers for a run that scans this part (0 to 1) of a round's queues."""
+        return SumsShare(ceil(self.in_use * part), int(self.unused * part))
+
 
 def is_sums_hour(hour: int) -> bool:
     """Return True if scans of this hour ask for sums: every second hour."""

@@ -178,10 +178,12 @@ def make_allowance(
     scan_store: ScanStore,
     metrics_per_day: int,
     now: datetime,
+    round_queue_count: int = 0,
 ) -> Allowance:
     """Return the limits of a run: its time, and the day's metrics up to this hour.
 
-    Metrics that may be read are counted as spent in the case store.
+    Metrics that may be read are counted as spent in the case store. `round_queue_count` is the
+    number of queues of the round, of which this run may scan a part.
     """
 
     def spend_up_to(metrics_limit: int) -> Callable[[int], bool]:
@@ -190,9 +192,12 @@ def make_allowance(
             and scan_store.spend_metrics(metrics, metrics_limit, now)
         )
 
+    allowed_metrics = count_allowed_metrics(metrics_per_day, now)
     return Allowance(
         may_read_queues=lambda: remaining_seconds() > MEASURING_RESERVE_SECONDS,
-        may_measure=spend_up_to(count_allowed_metrics(metrics_per_day, now)),
+        may_measure=spend_up_to(allowed_metrics),
+        count_metrics_left=lambda: max(0, allowed_metrics - scan_store.read_spent_metrics(now)),
+        round_queue_count=round_queue_count,
         may_measure_last=spend_up_to(count_allowed_last_metrics(metrics_per_day, now)),
         may_read_facts=lambda: remaining_seconds() > DELIVERY_RESERVE_SECONDS,
         sums_share=SumsShare.of_daily_limit(metrics_per_day),
@@ -265,6 +270,7 @@ def _scan_stretch(
     allowance = structs.replace(
         context.allowance,
         asks_sums=asks_for_sums(stretch, stretch_queues, history, context.now),
+        round_queue_count=len(managed_queues),
     )
     for partial_result in scan(stretch_queues, reader, allowance, symptoms, history):
         result = merge_results(result, partial_result)

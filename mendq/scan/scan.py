@@ -50,7 +50,10 @@ Rules:
    a DLQ, the queue's own messages, disabled mappings.
 
 6. Suspects are measured by urgency. Among equals the order changes every hour, so that a budget
-   that is too small does not skip the same queues for ever. Queues in use without a sign of a fault
+   that is too small does not skip the same queues for ever. Each urgency has a share of the metrics
+   that are left (`metric_share.py`), so that many queues of one urgency, which anyone can make, do
+   not keep the others from being measured. A run that cannot reach all queues leaves metrics to the
+   round's next run: as large a part as it leaves queues. Queues in use without a sign of a fault
    are measured last, and only for symptoms that traffic need not show (`Detection.is_measured_last`
    and `is_hidden_in_traffic`), with the few metrics that these need, and only if the sums were
    asked for. They may spend only what the worse ones of later hours do not need. Once the allowance
@@ -93,13 +96,14 @@ This module stores nothing, sends no notifications, and does not choose which fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mendq.aws.cloudwatch import MOST_QUEUES_PER_CALL, MOST_QUEUES_PER_SUMS_CALL
 from mendq.aws.errors import ConsumersUnknown, FactsUnavailable, QueueGone, QueueRefusesUs
@@ -128,6 +132,7 @@ from mendq.model.traffic import (
     select_queues_for_sums,
 )
 from mendq.notifications.queue_lines import describe_configuration
+from mendq.scan.metric_share import MetricShare, divide_by_urgency
 from mendq.scan.reader import DLQ_DELETES_METRICS, THREAD_COUNT, ScanReader
 
 QUEUES_PER_BLOCK = 200
@@ -176,7 +181,10 @@ class Allowance(Struct, frozen=True):
         may_read_facts: Function that returns True while there is time to read facts about suspects
             that are not measured.
         asks_sums: True if this scan asks for sums (rule 5).
-        sums_share: The most queues whose sums are asked for; None for all.
+        sums_share: The most queues whose sums are asked for in the round; None for all.
+        count_metrics_left: Function that returns how many metrics may still be read in this round.
+        round_queue_count: The number of queues of the whole round, if other runs scan some of them;
+            otherwise 0.
     """
 
     may_read_queues: Callable[[], bool] = lambda: True
@@ -185,6 +193,21 @@ class Allowance(Struct, frozen=True):
     may_read_facts: Callable[[], bool] = lambda: True
     asks_sums: bool = True
     sums_share: SumsShare | None = None
+    count_metrics_left: Callable[[], float] = lambda: inf
+    round_queue_count: int = 0
+
+    def find_sums_share(self, reached_share: float, queue_count: int) -> SumsShare | None:
+        """Return this run's part of the round's `sums_share`.
+
+        Args:
+            reached_share: The share of its queues that the run has reached.
+            queue_count: The number of these queues.
+        """
+        if self.sums_share is None or not queue_count:
+            return self.sums_share
+        return self.sums_share.take_part(
+            reached_share * queue_count / max(queue_count, self.round_queue_count)
+        )
 
 
 def scan(
@@ -213,14 +236,21 @@ def scan(
     candidates: list[_Candidate] = []
     record_by_queue_name = dict[str, QueueRecord]()
     failed_arns = set[str]()
+    reached_count = 0
     for block in _check_blocks(queues, reader, allowance, detectable_symptoms, known_history):
         candidates += block.candidates
         record_by_queue_name.update(block.result.record_by_queue_name)
         failed_arns.update(block.result.error_by_target)
+        reached_count += block.result.queues_scanned
         yield block.result
+    reached_share = min(1.0, reached_count / max(1, len(queues)))
+    metrics_left = allowance.count_metrics_left() * reached_share if reached_share else 0
     traffic_by_arn = dict[str, Traffic | None]()
     if allowance.asks_sums:
-        for sums in _read_sums(candidates, reader, allowance, known_history):
+        sums_share = allowance.find_sums_share(reached_share, len(queues))
+        allowance_of_run = structs.replace(allowance, sums_share=sums_share)
+        for sums in _read_sums(candidates, reader, allowance_of_run, known_history):
+            metrics_left -= sums.result.metrics
             traffic_by_arn.update(sums.traffic_by_arn)
             record_by_queue_name.update(sums.result.record_by_queue_name)
             yield sums.result
@@ -231,7 +261,7 @@ def scan(
         for suspect in selection.suspects
         if suspect.queue_arn not in failed_arns
     }
-    for measured in _measure_suspects(selection.suspects, reader, allowance):
+    for measured in _measure_suspects(selection.suspects, reader, allowance, metrics_left):
         yield _note_judged_dlqs(measured, facts_by_arn, record_by_queue_name)
     yield _check_silent_queues(selection.silent_candidates, reader, allowance)
 
@@ -683,16 +713,31 @@ def _make_last_suspect(candidate: _Candidate, traffic: Traffic) -> _Suspect | No
 
 
 def _measure_suspects(
-    suspects: Sequence[_Suspect], reader: ScanReader, allowance: Allowance
+    suspects: Sequence[_Suspect], reader: ScanReader, allowance: Allowance, metrics_left: float
 ) -> Iterator[ScanResult]:
-    """Measure the suspects batch by batch until the allowance is spent (rule 6)."""
+    """Measure the suspects batch by batch until the allowance is spent (rule 6).
+
+    Each urgency has a share of `metrics_left`; what it leaves is for the next. What all leave is
+    for the suspects that are left, the worst first.
+    """
     worse_suspects = [suspect for suspect in suspects if not suspect.is_measured_last]
     last_suspects = [suspect for suspect in suspects if suspect.is_measured_last]
-    may_read_facts = allowance.may_read_facts
-    yield from _measure_while_allowed(worse_suspects, reader, allowance.may_measure, may_read_facts)
-    yield from _measure_while_allowed(
-        last_suspects, reader, allowance.may_measure_last, may_read_facts
-    )
+    share_of_run = MetricShare(allowance.may_measure, metrics_left)
+    left_out_suspects: list[_Suspect] = []
+    unspent = 0.0
+    urgencies = [suspect.reason.urgency for suspect in worse_suspects]
+    for urgency, metric_count in divide_by_urgency(metrics_left, urgencies).items():
+        share = MetricShare(share_of_run.spend_beyond_share, metric_count + unspent)
+        suspects_of_urgency = [
+            suspect for suspect in worse_suspects if suspect.reason.urgency is urgency
+        ]
+        left_out_suspects += yield from _measure_while_allowed(suspects_of_urgency, reader, share)
+        unspent = share.left
+    left_out_suspects = yield from _measure_while_allowed(left_out_suspects, reader, share_of_run)
+    share_of_last = MetricShare(allowance.may_measure_last, share_of_run.left)
+    left_out_suspects += yield from _measure_while_allowed(last_suspects, reader, share_of_last)
+    if left_out_suspects:
+        yield _skip_suspects(left_out_suspects, reader, allowance.may_read_facts)
 
 
 def _note_judged_dlqs(
@@ -718,22 +763,19 @@ def _note_judged_dlqs(
 
 
 def _measure_while_allowed(
-    suspects: Sequence[_Suspect],
-    reader: ScanReader,
-    may_measure: Callable[[int], bool],
-    may_read_facts: Callable[[], bool],
-) -> Iterator[ScanResult]:
-    """Measure the suspects batch by batch. The suspects after a refusal are skipped."""
+    suspects: Sequence[_Suspect], reader: ScanReader, share: MetricShare
+) -> Generator[ScanResult, None, list[_Suspect]]:
+    """Measure the suspects batch by batch. Return those from the first refusal on."""
     for batch_start in range(0, len(suspects), MOST_QUEUES_PER_CALL):
         suspect_batch = suspects[batch_start : batch_start + MOST_QUEUES_PER_CALL]
         metric_count = reader.count_function_metrics(suspect.facts for suspect in suspect_batch)
         for suspect in suspect_batch:
             metric_count += reader.count_series_to_read(suspect.queue_arn, suspect.window)
-        if not may_measure(metric_count):
-            yield _skip_suspects(suspects[batch_start:], reader, may_read_facts)
-            return
-        batch_result = _measure_batch(suspect_batch, reader, may_measure)
+        if not share.spend(metric_count):
+            return [*suspects[batch_start:]]
+        batch_result = _measure_batch(suspect_batch, reader, share.spend_beyond_share)
         yield replace(batch_result, metrics=metric_count + batch_result.metrics)
+    return []
 
 
 def _skip_suspects(

@@ -129,6 +129,7 @@ def _scan_stretch(
         context.scan_store,
         settings.limits.scan_metrics_per_day,
         context.now,
+        round_queue_count=len(listing.queues),
     )
     result = ScanResult(error_by_target=listing.error_by_pattern)
     history = context.scan_store.read_history(context.now)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import accumulate
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -159,6 +159,12 @@ class MetricBudget(Struct):
         self.asked_metric_count += count
         return True
 
+    def count_left(self) -> float:
+        """Return how many metrics may still be read; infinity without a limit."""
+        if self.maximum_metrics is None:
+            return inf
+        return self.maximum_metrics - self.asked_metric_count
+
 
 class DryRunChangeError(AssertionError):
     """A bug in Mendq: a dry run tried to send a request that changes something.
@@ -276,7 +282,9 @@ class DryRun(Struct, frozen=True, dict=True):
 
         The last result is complete.
         """
-        allowance = Allowance(may_measure=self.budget.reserve_metrics)
+        allowance = Allowance(
+            may_measure=self.budget.reserve_metrics, count_metrics_left=self.budget.count_left
+        )
         partial_results = scan(self.queues, self.reader, allowance)
         accumulated_results = accumulate(partial_results, merge_results, initial=ScanResult())
         return (
