@@ -361,7 +361,7 @@ class _Namespace(Container):
 
     def list_items(self) -> list[Any]:
         """Return no items: a namespace is no list."""
-        raise CannotEvaluate("a list of names")
+        raise CannotEvaluate("several data sources or modules at once")
 
 
 class _Module:
