@@ -58,11 +58,16 @@ _ENGINE_SOURCES = (
 # The modules of lint that do not need cfn-lint.
 _LINT_MODULES = (
     "mendq/lint/__init__.py",
+    "mendq/lint/folder.py",
+    "mendq/lint/ignores.py",
     "mendq/lint/judging.py",
+    "mendq/lint/producers.py",
     "mendq/lint/proposed.py",
     "mendq/lint/queues.py",
     "mendq/lint/remedies.py",
+    "mendq/lint/serverless.py",
     "mendq/lint/template.py",
+    "mendq/lint/terraform.py",
     "mendq/lint/values.py",
 )
 _SHARED_MODULES = ("functions/__init__.py", "functions/entry.py")
