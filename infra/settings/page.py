@@ -54,7 +54,8 @@ until = 2027-06-30
 All four fields are needed. Muted findings are listed with their reason and do not count. A mute
 that has ended mutes nothing and is reported. So is one that no finding needs: the run checked a
 queue that it names, completely, and the queue does not have the symptom. A list with mistakes is
-refused as a whole, with each field and its remedy."""
+refused as a whole, with each field and its remedy. The deployed scan does not read
+the list: there the tag `mendq` of a queue, and `autonomy`, say what Mendq does."""
 
 
 def render_page() -> str:

@@ -1,7 +1,7 @@
 """Mutes: a person says that a symptom of a queue is meant so, with the reason and an end date.
 
-One list serves scans and lint. `mendq scan` and `mendq lint` read it from `mendq.toml`, and the
-deployed scan has it as the setting `mutes`. Rules:
+One list serves `mendq scan` and `mendq lint`, which read it from `mendq.toml`. The deployed scan
+does not read it. Rules:
 
 - A mute names a queue, or the start of names with a `*`, and one symptom.
 - It ends. On the day after `until` the finding counts again, and the mute is reported as ended.
