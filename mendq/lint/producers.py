@@ -31,8 +31,9 @@ from mendq.lint.values import (
     UnknownValue,
 )
 from mendq.model.admission import UNKNOWN_ACCOUNT, UNKNOWN_TEXT, Answer, match_text
+from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.policy import Statement, parse_statements
-from mendq.model.producers import SEND_ACTION, KeyOfQueue, Producer
+from mendq.model.producers import KeyOfQueue, Producer
 
 _SUBSCRIPTION_TYPE = "AWS::SNS::Subscription"
 _SCHEDULE_TYPE = "AWS::Scheduler::Schedule"
@@ -387,7 +388,7 @@ class DeclaredProducers:
         for statement in statements:
             is_grant = statement.allows and "Action" not in statement.negated_elements
             if not is_grant or not any(
-                match_text(action.lower(), SEND_ACTION.lower()) is Answer.YES
+                match_text(action.lower(), SEND_MESSAGE_ACTION.lower()) is Answer.YES
                 for action in statement.actions
             ):
                 continue

@@ -51,8 +51,9 @@ from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.admission import Answer
 from mendq.model.limits import Limits
 from mendq.model.mapping import LOWEST_MAXIMUM_CONCURRENCY, RUNS_OF_FIRST_POLLERS
+from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.plan import Plan
-from mendq.model.producers import KEY_ACTIONS, SEND_ACTION, RefusingPolicy
+from mendq.model.producers import KEY_ACTIONS, RefusingPolicy
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, LONGEST_RETENTION_SECONDS
 from mendq.notifications.text import to_terminal_text
 
@@ -169,13 +170,13 @@ def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
             continue
         if admission.refusing_policy is RefusingPolicy.ROLE:
             place = ("Statement of a policy", producer.role_id)
-            statement = _make_statement([SEND_ACTION], _get_arn_reference(queue))
+            statement = _make_statement([SEND_MESSAGE_ACTION], _get_arn_reference(queue))
         elif admission.refusing_policy is RefusingPolicy.KEY_POLICY:
             place = ("KeyPolicy", queue.key_id)
             statement = _make_grant(replace(producer, source_node=None), [*KEY_ACTIONS], "*")
         else:
             place = ("", "")
-            statement = _make_grant(producer, [SEND_ACTION], _get_arn_reference(queue))
+            statement = _make_grant(producer, [SEND_MESSAGE_ACTION], _get_arn_reference(queue))
         statements = statements_by_place.setdefault(place, [])
         if statement not in statements:
             statements.append(statement)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from mendq.model.admission import Answer, Call, is_admitted
+from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.policy import Statement
 
-SEND_ACTION = "sqs:SendMessage"
 # A service needs both rights of the key of an encrypted queue.
 KEY_ACTIONS = ("kms:GenerateDataKey", "kms:Decrypt")
 
@@ -124,7 +124,7 @@ def list_admissions(
             if key is not None:
                 yield _admit_to_key(producer, key)
             continue
-        call = producer.make_call(SEND_ACTION, queue_arn)
+        call = producer.make_call(SEND_MESSAGE_ACTION, queue_arn)
         queue_answer = is_admitted(call, queue_statements)
         if producer.has_role:
             yield _admit_role(producer, call, queue_answer, queue_statements)

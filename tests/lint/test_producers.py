@@ -145,7 +145,7 @@ def test_topic_of_a_known_account_is_refused_if_the_policy_names_another_account
         "a topic whose ARN is written out with an account, and the account is not known"
     )
     template = read_template(text.encode())
-    other_account = DeployTarget("999988887777", "eu-west-1")
+    other_account = DeployTarget("444455556666", "eu-west-1")
     own_account = DeployTarget("123456789012", "eu-west-1")
     assert len(_list_refusals(lint(template, "", other_account))) == 1
     assert _list_refusals(lint(template, "", own_account)) == []

@@ -34,6 +34,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.admission import Answer
 from mendq.model.facts import AWS_MANAGED_KEY_ALIAS, Facts, Need
+from mendq.model.message_calls import RECEIVE_MESSAGE_ACTION
 from mendq.model.policy import Statement, parse_statements
 from mendq.model.producers import (
     KEY_ACTIONS,
@@ -161,7 +162,7 @@ PRODUCER_REFUSED = ReportedSymptom(
         QueueExample("a key that admits only S3", _make_queue_with_key("s3.amazonaws.com")),
         QueueExample(
             "a role that may only receive",
-            _make_example_queue(_make_schedule("sqs:ReceiveMessage")),
+            _make_example_queue(_make_schedule(RECEIVE_MESSAGE_ACTION)),
         ),
         QueueNearMiss("any topic", _make_example_queue()),
         QueueNearMiss("its topic", _make_example_queue(**_compare_source(_TOPIC_ARN))),
