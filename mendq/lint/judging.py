@@ -20,6 +20,7 @@ from mendq.catalogue.consumers.concurrency_too_small import (
 from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
 from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
+from mendq.catalogue.messages.messages_expire import MESSAGES_EXPIRE
 from mendq.catalogue.symptom import DetectedFault, Symptom
 from mendq.catalogue.visibility import needed_timeout
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
@@ -50,7 +51,7 @@ from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
 from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
 from mendq.model.facts import Need
 from mendq.model.limits import Limits
-from mendq.model.queue import parse_queue_arn, queue_arn_or_none
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none, read_number_attribute
 from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import TagUnreadable
@@ -68,6 +69,7 @@ CHECKED_SYMPTOMS = (
     TIMEOUT_TOO_SHORT,
     CONSUMER_STOPPED,
     CONSUMER_THROTTLED,
+    MESSAGES_EXPIRE,
 )
 _CHECKED_SYMPTOM_NAMES = frozenset(symptom.name for symptom in CHECKED_SYMPTOMS)
 # Steps of work (see `WorkBudget`) for checking one queue and for reporting one result.
@@ -471,11 +473,49 @@ def _find_switched_off_function(queue: DeclaredQueue) -> DetectedFault | None:
     return None
 
 
+def _find_contradicting_times(queue: DeclaredQueue) -> DetectedFault | None:
+    """Report a retention that ends before the queue's other settings let a message be handled.
+
+    The worst contradiction is reported alone. If a message is received again, it waits for the
+    visibility timeout each time. None if one of the values is not known.
+    """
+    try:
+        return _compare_times(queue)
+    except UnknownValue:
+        return None
+
+
+def _compare_times(queue: DeclaredQueue) -> DetectedFault | None:
+    """Return the worst contradiction. Raises UnknownValue if a needed value is not known."""
+    retention_seconds = queue.retention_seconds
+    delay_seconds = read_number_attribute(queue.attributes, "DelaySeconds")
+    if delay_seconds >= retention_seconds:
+        return DetectedFault(
+            f"the delay of {delay_seconds:,} s is not shorter than the retention of "
+            f"{retention_seconds:,} s: messages expire before anybody can receive them"
+        )
+    visibility_seconds = queue.visibility_seconds
+    if visibility_seconds >= retention_seconds:
+        return DetectedFault(
+            f"the visibility timeout of {visibility_seconds:,} s is not shorter than the retention "
+            f"of {retention_seconds:,} s: a message that is not finished at the first try expires"
+        )
+    receive_count = queue.max_receive_count
+    if receive_count is None or visibility_seconds * receive_count < retention_seconds:
+        return None
+    return DetectedFault(
+        f"{receive_count:,} receives, with the visibility timeout of {visibility_seconds:,} s "
+        f"after each, take {visibility_seconds * receive_count:,} s, and the retention is "
+        f"{retention_seconds:,} s: a message that fails expires before it reaches the DLQ"
+    )
+
+
 # How to find a symptom in a template, if that differs from the way in which a scan finds it.
 _FAULT_FINDER_BY_SYMPTOM: Mapping[str, Callable[[DeclaredQueue], DetectedFault | None]] = {
     CONCURRENCY_TOO_SMALL.name: find_fault_in_template,
     CONSUMER_STOPPED.name: _find_disabled_mapping,
     CONSUMER_THROTTLED.name: _find_switched_off_function,
+    MESSAGES_EXPIRE.name: _find_contradicting_times,
 }
 
 

@@ -36,6 +36,7 @@ from mendq.catalogue.dlq.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_
 from mendq.catalogue.dlq.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
+from mendq.catalogue.messages.messages_expire import MESSAGES_EXPIRE
 from mendq.catalogue.symptom import Symptom
 from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
@@ -323,6 +324,16 @@ def _make_filter_lines(queue: DeclaredQueue, _declared_queues: DeclaredQueues) -
     return ("# if these messages matter, leave the filter out, and skip them in the code",)
 
 
+def _make_retention_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
+    """Return the longest retention, or a comment if all receives take even longer."""
+    seconds_of_receives = queue.visibility_seconds * (queue.max_receive_count or 1)
+    if seconds_of_receives >= LONGEST_RETENTION_SECONDS:
+        return ("# shorten the visibility timeout, or lower maxReceiveCount",)
+    return declared_queues.template.render_declaration(
+        "MessageRetentionPeriod", LONGEST_RETENTION_SECONDS
+    )
+
+
 _PROPERTIES_COPIED_TO_DLQ = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
 _REMOVE_KMS_KEY_REMEDY = _CommentRemedy("leave {} out", "KmsMasterKeyId")
 _SQS_OWNED_KEYS_REMEDY = _PropertyRemedy("SqsManagedSseEnabled", True)
@@ -344,6 +355,7 @@ _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
         "leave {} out, or let the source in by an ARN that is written out",
         DLQ_SOURCE_NOT_ALLOWED.shown_attributes[0],
     ),
+    MESSAGES_EXPIRE.name: _make_retention_lines,
     NOT_ENCRYPTED.name: _SQS_OWNED_KEYS_REMEDY,
     PRODUCER_REFUSED.name: _make_producer_lines,
     POLICY_IS_PUBLIC.name: _CommentRemedy(

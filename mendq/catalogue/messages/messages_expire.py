@@ -52,6 +52,11 @@ _ON_PURPOSE = EvidenceKind(
     "the queue may be meant to forget: nothing reads it, or it keeps "
     "messages for less than an hour",
 )
+_CONTRADICTING_TIMES = EvidenceKind(
+    SeverityClass.WILL_LOSE,
+    "in a template: retention is over before the delay, the visibility timeout or all receives",
+    is_of_template=True,
+)
 # These symptoms explain why messages are not finished in time.
 EXPLAINING_SYMPTOMS = frozenset(
     {"consumer_failing", "consumer_stopped", "function_errors", "function_times_out"}
@@ -159,7 +164,7 @@ MESSAGES_EXPIRE = NotifiedSymptom(
     plan_in_words="Page with how many messages were lost; without a page if it may be on purpose.",
     habit="keeps losing messages that expire",
     aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
-    evidence_kinds=(_CONSUMERS_TOO_SLOW, _ON_PURPOSE),
+    evidence_kinds=(_CONSUMERS_TOO_SLOW, _ON_PURPOSE, _CONTRADICTING_TIMES),
     plan=plan,
     gives_way_to=EXPLAINING_SYMPTOMS,
     detection=Detection(
