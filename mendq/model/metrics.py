@@ -202,6 +202,9 @@ def _round_down_to_minute(time: datetime) -> datetime:
 # sends.
 COUNTER_TOLERANCE_MESSAGES = 20
 COUNTER_TOLERANCE_SHARE_OF_SENDS = 0.05
+# SQS reports backlogs once a minute, so a balance of messages is off by this number of messages and
+# by the messages of a minute.
+BALANCE_TOLERANCE_MESSAGES = 3
 # If the age of the oldest message grew by at least this share of the elapsed time, it is still the
 # same message.
 UNCHANGED_MESSAGE_AGE_SHARE = 0.9
@@ -412,6 +415,15 @@ class Measurement:
         return max(COUNTER_TOLERANCE_MESSAGES, COUNTER_TOLERANCE_SHARE_OF_SENDS * self.sent)
 
     @property
+    def balance_tolerance(self) -> float:
+        """The number of messages by which a balance of sends, deletes and backlogs may be wrong.
+
+        It does not grow with the measured time: a few messages that fail are seen at any traffic.
+        """
+        minute_count = max(1.0, self.duration / DATAPOINT_PERIOD)
+        return BALANCE_TOLERANCE_MESSAGES + self.sent / minute_count
+
+    @property
     def has_surplus_deletes(self) -> bool:
         """True if there are more `surplus_deletes` than SQS's inexact counters can explain."""
         return self.surplus_deletes > self.counter_tolerance
@@ -540,7 +552,9 @@ class Measurement:
         )
         return have_deletes_paused and self.sent_since_delete > 1 and fruitless_receives > 0
 
-    def count_dead_messages(self, max_receive_count: int) -> int:
+    def count_dead_messages(
+        self, max_receive_count: int, tolerated_messages: float | None = None
+    ) -> int:
         """Return how many messages SQS moved from this queue to its DLQ.
 
         This is the number of messages that left the queue without a delete. Return 0 if there were
@@ -550,17 +564,22 @@ class Measurement:
 
         Args:
             max_receive_count: The queue's maxReceiveCount; 0 if it has none.
+            tolerated_messages: What inexact counters can explain. So many of the messages need no
+                receives. If None, this is `counter_tolerance`, and all need them.
         """
         messages_gone_undeleted = self.messages_gone_undeleted
+        received_messages = messages_gone_undeleted - (tolerated_messages or 0)
+        if tolerated_messages is None:
+            tolerated_messages = self.counter_tolerance
         are_receives_sufficient = (
             self.fruitless_receives
-            >= LEAST_COUNTED_SHARE_OF_RECEIVES * max_receive_count * messages_gone_undeleted
+            >= LEAST_COUNTED_SHARE_OF_RECEIVES * max_receive_count * received_messages
         )
         return (
             messages_gone_undeleted
             if max_receive_count
             and are_receives_sufficient
-            and messages_gone_undeleted > self.counter_tolerance
+            and messages_gone_undeleted > tolerated_messages
             else 0
         )
 

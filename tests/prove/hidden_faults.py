@@ -186,6 +186,15 @@ def redrive_after_each_repair(*hours: float) -> Callable[[SceneRun], None]:
     return then
 
 
+def bad_share(one_in: int) -> Callable[[SceneRun], None]:
+    """One kind of message always fails; the others are finished at once."""
+
+    def then(played: SceneRun) -> None:
+        played.consumer.outcome = lambda message: FAILS if message.order % one_in == 0 else DONE
+
+    return then
+
+
 def archive_dead_messages(every_seconds: float) -> Callable[[SceneRun], None]:
     """A few messages fail all the time. A job stores what is in the DLQ elsewhere."""
 
@@ -314,6 +323,12 @@ FAULTS: dict[str, LookAlike] = {
         also=(ARRIVING,),
         outcomes={FAILS: 1},
         timeout=30,
+    ),
+    "one message in eight fails, DLQ takes it": _Scene(
+        0.05, ill=(FAILING,), also=(ARRIVING,), dies_after=3, timeout=10, then=bad_share(8)
+    ),
+    "one message in thirty fails, DLQ takes it": _Scene(
+        0.3, ill=(FAILING,), also=(ARRIVING,), dies_after=4, timeout=20, then=bad_share(30)
     ),
     "fails since a deployment, DLQ takes all": _Scene(
         0.03,
@@ -574,7 +589,11 @@ TWINS: dict[str, LookAlike] = {
         then=redrive_after_each_repair(4, 5.5, 7),
     ),
     "job archives dead messages": _Scene(
-        0.05, also=(ARRIVING,), dies_after=3, timeout=30, then=archive_dead_messages(20 * MINUTE)
+        0.05,
+        also=(ARRIVING, FAILING),
+        dies_after=3,
+        timeout=30,
+        then=archive_dead_messages(20 * MINUTE),
     ),
     "heartbeat outlasts the work": _Scene(
         0.03,

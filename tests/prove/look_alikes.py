@@ -438,8 +438,8 @@ ILL: dict[str, LookAlike] = {
         also=(CONSUMER_CRASHES, GROWS),
         dies_after=500,
     ),
-    "poison": LookAlike(poison=0.03, ill=(ARRIVING,), queue={"tags": needs(10)}),
-    "poison, and a tag above the timeout": _extends(poison=0.08, ill=(ARRIVING,)),
+    "poison": LookAlike(poison=0.03, ill=(ARRIVING,), also=(FAILING,), queue={"tags": needs(10)}),
+    "poison, and a tag above the timeout": _extends(poison=0.08, ill=(ARRIVING,), also=(FAILING,)),
     "one poison message": LookAlike(
         ill=(ARRIVING,), then=lambda p: p.world.at(4 * HOUR, lambda: p.queue.send(poison=True))
     ),

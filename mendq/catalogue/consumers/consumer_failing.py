@@ -5,27 +5,30 @@ again, and more and more wait. With a DLQ, good messages end up there after `max
 receives.
 
 How it shows: most receives are not followed by a delete, and consumers delete fewer messages than
-arrive. Or only a part of the messages fails: the DLQ takes more than a fifth of them, or they add
-to a growing backlog. Messages that are given back and finished later are no failure.
+arrive. Or only a part of the messages fails: the DLQ takes them, or they add to a growing backlog.
+Messages that are given back and finished later are no failure.
 `find_failing_consumers` in `mendq/catalogue/dlq/attach.py` has the rules and the limits.
 
 On a FIFO queue, consumers that hold messages longer than the visibility timeout cause the same
 counts, because a late delete fails there. CloudTrail's records of these calls tell both apart:
 while they explain the counts, this symptom gives way to `visibility_timeout_too_short`.
 
-What Mendq does: it notifies people, with the numbers and the place of the errors. It changes
-nothing, because no attribute of a queue fixes a consumer. A longer visibility timeout would only
-slow the retries of a consumer that fails, and a new DLQ would take every message.
+What Mendq does: it notifies people, with the numbers and the place of the errors. If the DLQ takes
+at most a fifth of the messages, it records a case without a page. It changes nothing, because no
+attribute of a queue fixes a consumer. A longer visibility timeout would only slow the retries of a
+consumer that fails, and a new DLQ would take every message.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.dlq.attach import (
     EXPLAINING_SYMPTOMS,
     NOTHING_FINISHED,
     SOME_FAIL,
+    do_consumers_fail_in_small_part,
     find_failing_consumers,
 )
 from mendq.catalogue.examples import (
@@ -44,18 +47,22 @@ from mendq.catalogue.symptom import (
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
+    RefusalExample,
 )
 from mendq.catalogue.visibility.needed_timeout import find_failing_function
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.metrics import RecentCounts
-from mendq.model.plan import Escalate, Refusal
+from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.model.queue import RedrivePolicy
 from mendq.notifications.commands import function_log_command, show_metric_command
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Return the refusal that notifies people: no attribute of the queue fixes a consumer."""
+    """Return the refusal that notifies people: no attribute of the queue fixes a consumer.
+
+    It pages, except if the DLQ takes a small part of the messages and consumers finish the others.
+    """
     consequence_text = (
         f"after {facts.max_receive_count:,} receives a message goes to {facts.dlq_arn}"
         if facts.max_receive_count
@@ -63,6 +70,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "only when the consumers work: before that it would take every message"
     )
     reason = f"{facts.found}. {_describe_causes(facts)}. Now {consequence_text}"
+    if do_consumers_fail_in_small_part(facts):
+        return Refuse("consumer_failing", reason, _make_errors_command(facts))
     return Escalate("consumer_failing", reason, _make_errors_command(facts))
 
 
@@ -142,6 +151,9 @@ _QUEUE_OF_CONSUMER_FAILING_IN_PART = queue_with_dlq(
     in_flight_now=4,
     backlog_now=4,
 )
+_QUEUE_WITH_SIX_FAILED_MESSAGES = queue_with_dlq(
+    3, dlq=_EMPTY_QUEUE_OF_FAILING_CONSUMER.dlq, sent=100, received=112, deleted=94
+)
 # Consumers fail at 6,242 of 33,160 receives, and more messages arrive than they can handle.
 _QUEUE_WITH_FAILURES_AND_GROWING_BACKLOG = _make_example_queue(
     73_852, 33_160, 26_918, backlog_now=46_924, usual_in_flight=10
@@ -157,7 +169,8 @@ _QUEUE_WITH_BURST_OF_MESSAGES_GIVEN_BACK = _make_example_queue(
 CONSUMER_FAILING = NotifiedSymptom(
     name="consumer_failing",
     sentence="Consumers receive messages and do not finish them, so more and more wait.",
-    plan_in_words="Page with the numbers, and what to look for in the consumers' errors.",
+    plan_in_words="Page with the numbers, and what to look for in the consumers' errors; without a "
+    "page if a DLQ takes at most a fifth.",
     aws_page=f"{SQS_GUIDE}/sqs-available-cloudwatch-metrics.html",
     evidence_kinds=(NOTHING_FINISHED, SOME_FAIL),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
@@ -234,6 +247,14 @@ CONSUMER_FAILING = NotifiedSymptom(
             _QUEUE_OF_FAILING_FUNCTION,
             "consumer_failing",
         ),
+        RefusalExample(
+            "the DLQ takes 6 of 100 messages: no page",
+            replace(
+                _QUEUE_WITH_SIX_FAILED_MESSAGES,
+                found="in 6 h consumers failed at about 6 messages, which moved to the DLQ",
+            ),
+            "consumer_failing",
+        ),
         QueueNearMiss(
             "given back four times each, and all finished within seconds",
             _make_example_queue(4_142, 18_603, 4_146, highest_oldest_age_seconds=21),
@@ -251,12 +272,12 @@ CONSUMER_FAILING = NotifiedSymptom(
             replace_values(_QUEUE_OF_CONSUMER_FAILING_IN_PART, received=5_060, deleted=4_908),
         ),
         QueueNearMiss(
-            "the DLQ takes 20 of 60 messages, which SQS counts too inexactly",
+            "the DLQ takes 3 of 60 messages, which SQS counts too inexactly",
             replace_values(
                 _QUEUE_OF_CONSUMER_FAILING_IN_PART,
                 sent=60,
-                received=100,
-                deleted=40,
+                received=66,
+                deleted=57,
                 in_flight_now=0,
                 backlog_now=0,
             ),

@@ -353,7 +353,8 @@ def _would_waiting_symptom_page(facts: Facts) -> bool:
     expired_messages = find_expired_messages(facts_without_cases)
     if expired_messages is not None and not expired_messages.is_hygiene:
         return True
-    return find_failing_consumers(facts_without_cases) is not None
+    consumer_fault = find_failing_consumers(facts_without_cases)
+    return consumer_fault is not None and consumer_fault.should_page
 
 
 class FailedRunsAdvice(NamedTuple):

@@ -52,6 +52,9 @@ from mendq.notifications.text import format_count, format_duration
 # many receives too. A DLQ is refused for fewer messages already (`_refuse_if_nothing_finished`).
 MINIMUM_MESSAGES_TO_PAGE = 100
 MINIMUM_UNFINISHED_MESSAGE_SHARE = 0.2
+# Consumers that fail at a small part of the messages, which the DLQ takes: reported without a page
+# from this share on. Below it, a few bad messages are reported on the DLQ alone.
+MINIMUM_REPORTED_DEAD_MESSAGE_SHARE = 0.015
 # A message that never finishes is received once in each visibility timeout. If the messages that
 # are left were received less often than this share of that, they are not a few bad messages. They
 # wait for consumers that fail.
@@ -94,18 +97,26 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
 
     The fault: most receives end in no delete, and deletes do not keep up with sends. Or a part of
     the messages fails: the DLQ takes more than a fifth of them, or they add to a growing backlog.
-    Messages that consumers give back and finish later are no fault, however often they are
-    received. Nor are receives by a person who looks at messages in the console.
+    If the DLQ takes a smaller part, the fault is recorded without a page: nothing is lost, and
+    `dlq_messages_arriving` pages. Messages that consumers give back and finish later are no fault,
+    however often they are received. Nor are receives by a person who looks at messages in the
+    console.
     """
     measurement = facts.measurement
     if measurement is None or _has_other_explanation_for_receives(facts, measurement):
         return None
-    is_failing = (
-        _do_most_receives_fail(facts, measurement)
-        or _does_dlq_take_large_part(facts, measurement)
-        or _do_failures_add_to_backlog(facts, measurement)
-    )
-    if not is_failing or not _is_read_by_consumer(facts, measurement):
+    if not _is_read_by_consumer(facts, measurement):
+        return None
+    if do_consumers_fail_in_small_part(facts):
+        failed_message_count = _count_failed_messages(facts, measurement)
+        return DetectedFault(
+            f"in {format_duration(measurement.duration)} consumers failed at about "
+            f"{format_count(failed_message_count, 'message')}, which moved to the DLQ: "
+            f"{measurement.sent:,} arrived, and consumers deleted {measurement.deleted:,}",
+            should_page=False,
+            evidence_kind=SOME_FAIL,
+        )
+    if not _must_page_for_failures(facts, measurement):
         return None
     fruitless_receives = measurement.fruitless_receives
     delete_count = measurement.deleted
@@ -130,6 +141,37 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
         f"{format_count(measurement.sent, 'message')} "
         f"arrived, and consumers deleted {delete_count:,}",
         evidence_kind=NOTHING_FINISHED if is_hardly_anything_finished else SOME_FAIL,
+    )
+
+
+def do_consumers_fail_in_small_part(facts: Facts) -> bool:
+    """Return True if consumers fail only at a small part of the messages, and the DLQ takes it.
+
+    Each of these messages was received, so they did not expire unread.
+    """
+    measurement = facts.measurement
+    if measurement is None or _must_page_for_failures(facts, measurement):
+        return False
+    failed_message_count = _count_failed_messages(facts, measurement)
+    left_message_count = failed_message_count + measurement.deleted
+    if measurement.fruitless_receives < failed_message_count:
+        return False
+    return failed_message_count > MINIMUM_REPORTED_DEAD_MESSAGE_SHARE * left_message_count
+
+
+def _count_failed_messages(facts: Facts, measurement: Measurement) -> int:
+    """Return how many messages moved to the DLQ; 0 if they are no more than gauges are off."""
+    return measurement.count_dead_messages(
+        facts.max_receive_count or 0, measurement.balance_tolerance
+    )
+
+
+def _must_page_for_failures(facts: Facts, measurement: Measurement) -> bool:
+    """Return True if so many messages are not finished that people must know now."""
+    return (
+        _do_most_receives_fail(facts, measurement)
+        or _does_dlq_take_large_part(facts, measurement)
+        or _do_failures_add_to_backlog(facts, measurement)
     )
 
 
@@ -200,7 +242,7 @@ def _does_dlq_take_large_part(facts: Facts, measurement: Measurement) -> bool:
 
     Consumers finish the other messages, so fewer than half of the receives may be in vain. The
     count is 0 up to `Measurement.counter_tolerance`, because SQS's counters are inexact: fewer
-    messages are reported on the DLQ itself.
+    messages page nobody here (`do_consumers_fail_in_small_part`).
     """
     dead_message_count = measurement.count_dead_messages(facts.max_receive_count or 0)
     return dead_message_count > MINIMUM_UNFINISHED_MESSAGE_SHARE * (

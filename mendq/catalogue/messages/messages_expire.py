@@ -87,7 +87,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     lost_message_count = measurement.messages_gone_undeleted
     largest_backlog = max(measurement.before.backlog, measurement.now.backlog)
     tolerated_difference = max(
-        measurement.counter_tolerance, INEXACT_SHARE_OF_BACKLOG * largest_backlog
+        measurement.balance_tolerance, INEXACT_SHARE_OF_BACKLOG * largest_backlog
     )
     is_old_enough = (
         measurement.highest_oldest_age_seconds
