@@ -307,13 +307,14 @@ def _make_summary(result: ScanResult, context: ScanOnlyContext) -> dict[str, obj
     """Return the summary of a run: its numbers, and some of what could not be looked at."""
     document = result.document(context.now)
     errors = sorted(document["not_looked_at"].items())[:_MAXIMUM_SUMMARIZED_ERRORS]
+    skip_reasons = sorted(document["skipped_because"].items())[:_MAXIMUM_SUMMARIZED_ERRORS]
     return {
         **document,
         "not_looked_at": dict(errors),
         "findings": [],
         "findings_left_out": len(result.findings),
         "skipped": [],
-        "skipped_because": {},
+        "skipped_because": dict(skip_reasons),
         "measured_because": {},
         "queues": {},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,7 +19,7 @@ from mendq.model.settings import ScanOnlySettings
 from mendq.scan.reader import Paces
 from mendq.scan.report_notes import FORGET_AFTER, REMIND_AFTER
 from mendq.scan.scan_only import ScanOnlyContext, scan_and_report
-from mendq.scan.store import ScanStore
+from mendq.scan.store import SCAN_SUMMARY_KEY, ScanStore
 from tests.scan.scanner import (
     Scanner,
     deny_operation,
@@ -311,3 +312,17 @@ def test_stack_without_space_for_notes_still_reports_the_number_of_new_findings(
     assert ": too many to remember" in text
     assert "payments" not in text
     assert stack.scan_next_hour() == []
+
+
+def test_summary_names_queues_that_the_budget_left_out_with_the_reason(
+    stack: ScanOnlyRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue_arn = stack.scanner.account.queue("orders", tag="observe")
+    skipped = ScanResult(skip_reason_by_arn={queue_arn: "no metrics are left"})
+    monkeypatch.setattr("mendq.scan.scan_only.scan", lambda *_: iter([skipped]))
+    stack.scan_next_hour()
+    store = ScanStore(
+        stack.scanner.account.clients.dynamodb, stack.scanner.account.settings.case_table, "test"
+    )
+    summary = json.loads(store.get(SCAN_SUMMARY_KEY)["summary"]["S"])
+    assert summary["skipped_because"] == {queue_arn: "no metrics are left"}
