@@ -82,6 +82,9 @@ def _contains(one: Asked | None, other: Asked) -> bool:
 _ASKED = {"compare": _compare, "begins": _begins, "contains": _contains}
 
 
+SEAL_TABLE = "seals"
+
+
 def _holds(item: Item, asked: Asked, name: str = "ConditionExpression") -> bool:
     if name not in asked:
         return True
@@ -143,6 +146,8 @@ class MemoryAccount:
     calls: StruckCalls
     queues: dict[str, tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
     items: dict[tuple[str, str], Item] = field(default_factory=dict)
+    # The items of the table of seal keys. Its keys may be those of items of the case store.
+    seals: dict[tuple[str, str], Item] = field(default_factory=dict)
     objects: dict[str, Any] = field(default_factory=dict)
     published: list[Asked] = field(default_factory=list)
     invoked: list[dict[str, str]] = field(default_factory=list)
@@ -153,6 +158,7 @@ class MemoryAccount:
         """As it was at first."""
         for contents in (self.queues, self.items, self.objects, self.published, self.deletes):
             contents.clear()
+        self.seals.clear()
         self.account.now = BEGINS_AT
         self.account.deliveries = 0
         self.invoked = []
@@ -223,7 +229,11 @@ class MemoryAccount:
         return {"Responses": [{"Item": item} if item else {} for item in found]}
 
     def _get_item(self, asked: Asked) -> Item:
-        return {"Item": item} if (item := self._item(asked["Key"])) else {}
+        if asked["TableName"] == SEAL_TABLE:
+            item = self.seals.get((asked["Key"]["pk"]["S"], asked["Key"]["sk"]["S"]), {})
+        else:
+            item = self._item(asked["Key"])
+        return {"Item": item} if item else {}
 
     def _transact_write_items(self, asked: Asked) -> Item:
         parts = [
@@ -254,6 +264,10 @@ class MemoryAccount:
         return {"Attributes": self.items.get(key, {})}
 
     def _update_item(self, asked: Asked) -> Item:
+        if asked["TableName"] == SEAL_TABLE:
+            key = asked["Key"]["pk"]["S"], asked["Key"]["sk"]["S"]
+            self.seals[key] = _apply_update(self.seals.get(key, {}), asked)
+            return {"Attributes": self.seals[key]}
         return self._write("Update", asked)
 
     def _put_item(self, asked: Asked) -> Item:
