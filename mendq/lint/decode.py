@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from mendq.lint.files import TemplateSource
-from mendq.lint.folder import TemplateFolder, UnreadableFile
+from mendq.lint.folder import TemplateFolder, UnreadableTemplateFile
 from mendq.lint.serverless import expand_serverless_file, is_serverless_file
 from mendq.lint.template import (
     BYTES_PER_WORK_STEP,
@@ -128,17 +128,17 @@ def _read_file_beside(folder: TemplateFolder, budget: WorkBudget, name: str) -> 
     """Decode a YAML or JSON file that a template names.
 
     Raises:
-        UnreadableFile: It cannot be read, or is neither YAML nor JSON.
+        UnreadableTemplateFile: It cannot be read, or is neither YAML nor JSON.
         NotATemplate: Decoding takes more steps than the budget has left.
     """
     if Path(name).suffix not in _DATA_FILE_SUFFIXES:
-        raise UnreadableFile("only YAML and JSON files are read")
+        raise UnreadableTemplateFile("only YAML and JSON files are read")
     content = folder.read(name)
     budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
     try:
         return _decode_text(content.decode("utf-8-sig"), budget, str(PurePosixPath(name)))
     except (yaml.YAMLError, UnicodeError) as error:
-        raise UnreadableFile(f"no YAML: {_shorten_to_line(str(error))}") from error
+        raise UnreadableTemplateFile(f"no YAML: {_shorten_to_line(str(error))}") from error
 
 
 def _expand_sam_template(template: YamlTemplate) -> YamlTemplate:

@@ -14,7 +14,7 @@ from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate
 _MOST_FILES = 200
 
 
-class UnreadableFile(Exception):
+class UnreadableTemplateFile(Exception):
     """A file that a template names cannot be read. The message is the reason."""
 
 
@@ -34,14 +34,15 @@ class TemplateFolder:
             name: The path of the file, relative to the folder.
 
         Raises:
-            UnreadableFile: There is no such file, it is not below the folder, or it is too large.
+            UnreadableTemplateFile: There is no such file, it is not below the folder, or it is too
+                large.
             NotATemplate: The template names too many files.
         """
         if self.path is None:
-            raise UnreadableFile("it is in another file")
+            raise UnreadableTemplateFile("it is in another file")
         path = self.path / name
         if not path.resolve().is_relative_to(self.path.resolve()):
-            raise UnreadableFile("it is not below the template's folder")
+            raise UnreadableTemplateFile("it is not below the template's folder")
         self._files_left -= 1
         if self._files_left < 0:
             raise NotATemplate(f"it names more than {_MOST_FILES} other files")
@@ -49,7 +50,7 @@ class TemplateFolder:
             with path.open("rb") as file:
                 content = file.read(MOST_TEMPLATE_BYTES + 1)
         except (OSError, ValueError) as error:
-            raise UnreadableFile("there is no such file") from error
+            raise UnreadableTemplateFile("there is no such file") from error
         if len(content) > MOST_TEMPLATE_BYTES:
-            raise UnreadableFile(f"it is longer than {MOST_TEMPLATE_BYTES:,} bytes")
+            raise UnreadableTemplateFile(f"it is longer than {MOST_TEMPLATE_BYTES:,} bytes")
         return content

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mendq.lint.folder import TemplateFolder, UnreadableFile
+from mendq.lint.folder import TemplateFolder, UnreadableTemplateFile
 from mendq.lint.serverless import is_serverless_file
 from mendq.lint.template import Template, TemplatePlace, TemplateResource, get_mapping, to_list
 from mendq.lint.terraform import TerraformTemplate
@@ -168,7 +168,7 @@ def _read_lines(file: str, content: bytes, folder: TemplateFolder | None) -> lis
     if file and folder is not None:
         try:
             content = TemplateFolder(folder.path).read(file)
-        except UnreadableFile:
+        except UnreadableTemplateFile:
             return []
     return content.decode("utf-8-sig", "replace").splitlines()
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TypeVar
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.producer_refused import PRODUCER_REFUSED, list_producer_admissions
@@ -45,6 +46,7 @@ from mendq.lint.template import (
     Template,
     TemplatePlace,
     TemplateResource,
+    WorkBudget,
     to_list,
 )
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
@@ -162,6 +164,9 @@ class LintResult:
     checked_symptoms: frozenset[str] = frozenset()
 
 
+_Reported = TypeVar("_Reported", LintFinding, UncheckedPlace)
+
+
 def list_severities(symptom: Symptom) -> tuple[LintSeverity, ...]:
     """Return the severities that the findings of a symptom can have, the usual one first."""
     severities = [LINT_SEVERITY_BY_CLASS[kind.severity_class] for kind in symptom.evidence_kinds]
@@ -190,37 +195,23 @@ def lint(
     """
     declared_queues = DeclaredQueues(template, replace(deploy_target, **template.deploy_target))
     ignores = [*list_metadata_ignores(template), *comment_ignores]
-    ignores_by_symptom = defaultdict[str, list[InlineIgnore]](list)
-    for ignore in ignores:
-        if not ignore.problem:
-            ignores_by_symptom[ignore.symptom].append(ignore)
-    used_ignores = set[InlineIgnore]()
-    findings = list[LintFinding]()
-    ignored_findings = list[LintFinding]()
+    all_findings = list[LintFinding]()
     unchecked_places = list[UncheckedPlace]()
     for finding_or_unchecked_place in _check_whole_template(declared_queues):
         template.budget.use_steps(_WORK_STEPS_PER_RESULT)
         if isinstance(finding_or_unchecked_place, UncheckedPlace):
             unchecked_places.append(finding_or_unchecked_place)
-            continue
-        finding = finding_or_unchecked_place
-        ignores_of_symptom = ignores_by_symptom.get(finding.symptom, [])
-        template.budget.use_steps(len(ignores_of_symptom))
-        ignores_of_finding = _select_ignores(ignores_of_symptom, finding)
-        used_ignores.update(ignores_of_finding)
-        if ignores_of_finding:
-            reason = ignores_of_finding[0].reason
-            ignored_findings.append(replace(finding, ignore_reason=reason))
-        elif finding.symptom in ignored_symptoms:
-            ignored_findings.append(finding)
         else:
-            findings.append(finding)
+            all_findings.append(finding_or_unchecked_place)
+    findings, ignored_findings, used_ignores = _split_ignored_findings(
+        all_findings, ignores, ignored_symptoms, template.budget
+    )
     symptoms_not_checked = _list_symptoms_not_checked(unchecked_places)
     if template.reports_own_file_only:
         # The whole folder was checked, so ignores in its other files are not stale.
-        findings = [finding for finding in findings if not finding.file]
-        ignored_findings = [finding for finding in ignored_findings if not finding.file]
-        unchecked_places = [place for place in unchecked_places if not place.file]
+        findings = _select_own(findings)
+        ignored_findings = _select_own(ignored_findings)
+        unchecked_places = _select_own(unchecked_places)
     own_ignores = [ignore for ignore in ignores if not _is_of_generated(ignore, template)]
     stale_ignores = list_stale_ignores(
         own_ignores, used_ignores, symptoms_not_checked, _CHECKED_SYMPTOM_NAMES
@@ -244,6 +235,40 @@ def lint(
         _get_queue_name_by_id(declared_queues),
         _CHECKED_SYMPTOM_NAMES - symptoms_not_checked,
     )
+
+
+def _split_ignored_findings(
+    all_findings: Iterable[LintFinding],
+    ignores: Iterable[InlineIgnore],
+    ignored_symptoms: Collection[str],
+    budget: WorkBudget,
+) -> tuple[list[LintFinding], list[LintFinding], set[InlineIgnore]]:
+    """Return the findings to report, those to ignore, and the ignores that are about them."""
+    ignores_by_symptom = defaultdict[str, list[InlineIgnore]](list)
+    for ignore in ignores:
+        if not ignore.problem:
+            ignores_by_symptom[ignore.symptom].append(ignore)
+    findings = list[LintFinding]()
+    ignored_findings = list[LintFinding]()
+    used_ignores = set[InlineIgnore]()
+    for finding in all_findings:
+        ignores_of_symptom = ignores_by_symptom.get(finding.symptom, [])
+        budget.use_steps(len(ignores_of_symptom))
+        ignores_of_finding = _select_ignores(ignores_of_symptom, finding)
+        used_ignores.update(ignores_of_finding)
+        if ignores_of_finding:
+            reason = ignores_of_finding[0].reason
+            ignored_findings.append(replace(finding, ignore_reason=reason))
+        elif finding.symptom in ignored_symptoms:
+            ignored_findings.append(finding)
+        else:
+            findings.append(finding)
+    return findings, ignored_findings, used_ignores
+
+
+def _select_own(items: Iterable[_Reported]) -> list[_Reported]:
+    """Return what is in the template's own file, and not in a file beside it."""
+    return [item for item in items if not item.file]
 
 
 def _select_ignores(ignores: Iterable[InlineIgnore], finding: LintFinding) -> list[InlineIgnore]:

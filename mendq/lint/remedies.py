@@ -296,23 +296,29 @@ def _make_enabling_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
 def _make_concurrency_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
     """Return the limit that fits the reserved concurrency, or a comment about what to reserve."""
     fault = find_concurrency_fault(queue)
-    for consumer in queue.lambda_consumers:
-        if fault is None or consumer.mapping_id != fault.mapping_id:
-            continue
-        reserved_concurrency = consumer.reserved_concurrency or 0
-        if reserved_concurrency < LOWEST_MAXIMUM_CONCURRENCY or consumer.provisioned_pollers:
-            needed = consumer.most_runs if consumer.provisioned_pollers else RUNS_OF_FIRST_POLLERS
-            function = _name_function(consumer, declared_queues)
-            advice = f"reserve at least {needed} for {function}"
-            return (f"# {advice}, or leave its ReservedConcurrentExecutions out",)
-        template = declared_queues.template
-        comment = f"# in {_name_resource(consumer.mapping_id, declared_queues)}"
-        setting: tuple[str, Any] = ("ScalingConfig", {"MaximumConcurrency": reserved_concurrency})
-        if template.expansion and template.is_generated(consumer.mapping_id):
-            setting_name = template.expansion.limit_setting_name
-            setting = (setting_name, reserved_concurrency) if setting_name else setting
-        return comment, *template.render_declaration(*setting)
-    return ()
+    consumer = next(
+        (
+            consumer
+            for consumer in queue.lambda_consumers
+            if fault is not None and consumer.mapping_id == fault.mapping_id
+        ),
+        None,
+    )
+    if consumer is None:
+        return ()
+    reserved_concurrency = consumer.reserved_concurrency or 0
+    if reserved_concurrency < LOWEST_MAXIMUM_CONCURRENCY or consumer.provisioned_pollers:
+        needed = consumer.most_runs if consumer.provisioned_pollers else RUNS_OF_FIRST_POLLERS
+        function = _name_function(consumer, declared_queues)
+        advice = f"reserve at least {needed} for {function}"
+        return (f"# {advice}, or leave its ReservedConcurrentExecutions out",)
+    template = declared_queues.template
+    comment = f"# in {_name_resource(consumer.mapping_id, declared_queues)}"
+    setting: tuple[str, Any] = ("ScalingConfig", {"MaximumConcurrency": reserved_concurrency})
+    if template.expansion and template.is_generated(consumer.mapping_id):
+        setting_name = template.expansion.limit_setting_name
+        setting = (setting_name, reserved_concurrency) if setting_name else setting
+    return comment, *template.render_declaration(*setting)
 
 
 def _make_filter_lines(queue: DeclaredQueue, _declared_queues: DeclaredQueues) -> TemplateLines:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mendq.lint.folder import UnreadableFile
+from mendq.lint.folder import UnreadableTemplateFile
 from mendq.lint.template import (
     MAXIMUM_NESTED_LEVELS,
     UNKNOWN_VALUE_FUNCTION,
@@ -75,7 +75,8 @@ def expand_serverless_file(
     Args:
         root: The decoded file. Parts of it that are in other files are added to it.
         budget: The steps that replacing the variables may take.
-        read_file: Returns a decoded file by its path beside this one. Raises UnreadableFile.
+        read_file: Returns a decoded file by its path beside this one. Raises
+            UnreadableTemplateFile.
 
     Raises:
         NotATemplate: Replacing the variables takes more steps than the budget has left.
@@ -203,12 +204,17 @@ class _Expander:
         """Add the event source mapping of an event, if it is an `sqs` event."""
         if not isinstance(event, dict):
             return
-        if "sqs" not in event:
-            for event_type in event:
-                if "sqs" in event_type.lower():
-                    self._reason_by_unread_keys[*keys, event_type] = "a plugin makes it"
-            return
-        settings = self._replace_variables(event["sqs"])
+        for event_type in event:
+            if "sqs" in event_type.lower() and event_type != "sqs":
+                self._reason_by_unread_keys[*keys, event_type] = "a plugin makes it"
+        if "sqs" in event:
+            properties = self._make_mapping_properties(self._replace_variables(event["sqs"]))
+            properties["FunctionName"] = {"Fn::GetAtt": [function_id, "Arn"]}
+            mapping_id = f"{function_id}Sqs{keys[-1]}"
+            self._add_generated(mapping_id, (*keys, "sqs"), _MAPPING_TYPE, properties)
+
+    def _make_mapping_properties(self, settings: Any) -> dict[str, Any]:
+        """Return the properties of the event source mapping that an `sqs` event becomes."""
         if not isinstance(settings, dict) or "arn" not in settings:
             settings = {"arn": settings}
         properties: dict[str, Any] = {
@@ -216,7 +222,6 @@ class _Expander:
             for setting, property_name in _MAPPING_PROPERTY_BY_SETTING.items()
             if setting in settings
         }
-        properties["FunctionName"] = {"Fn::GetAtt": [function_id, "Arn"]}
         if "functionResponseType" in settings:
             properties["FunctionResponseTypes"] = [settings["functionResponseType"]]
         if "maximumConcurrency" in settings:
@@ -224,8 +229,7 @@ class _Expander:
         if isinstance(settings.get("filterPatterns"), list):
             patterns = [{"Pattern": pattern} for pattern in settings["filterPatterns"]]
             properties["FilterCriteria"] = {"Filters": patterns}
-        mapping_id = f"{function_id}Sqs{keys[-1]}"
-        self._add_generated(mapping_id, (*keys, "sqs"), _MAPPING_TYPE, properties)
+        return properties
 
     def _add_generated(
         self,
@@ -264,9 +268,13 @@ class _Expander:
             return [self._replace_variables(item, depth + 1, is_in_sub=is_in_sub) for item in node]
         if not isinstance(node, str) or "${" not in node:
             return node
-        value = self._replace_in_text(node)
+        return self._replace_in_node(node, depth, is_in_sub=is_in_sub)
+
+    def _replace_in_node(self, text: str, depth: int, *, is_in_sub: bool) -> Any:
+        """Return what `_replace_variables` returns for a text with variables."""
+        value = self._replace_in_text(text)
         if isinstance(value, str):
-            has_new_name = value != node and "${AWS::" in value
+            has_new_name = value != text and "${AWS::" in value
             return {"Fn::Sub": value} if has_new_name and not is_in_sub else value
         if UNKNOWN_VALUE_FUNCTION in value:
             return value
@@ -332,7 +340,7 @@ class _Expander:
         file_name, path = file_match.groups()
         try:
             file_root = self._read_file(file_name.strip())
-        except UnreadableFile as error:
+        except UnreadableTemplateFile as error:
             self._reason_by_unreadable_file[alternative] = str(error)
             return None
         return self._find_value_at(file_root, path) if path else file_root

@@ -100,8 +100,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from itertools import filterfalse
 from math import inf
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, structs
 
@@ -404,38 +405,29 @@ def _check_queue(
         return _QueueCheck(
             ScanResult(queues_scanned=1, unseen=1, error_by_target={queue.queue_arn: error})
         )
-    findings: list[Finding] = []
-    possible_symptoms: list[Symptom] = []
-    fact_symptoms: list[Symptom] = []
-    error_by_arn: dict[str, Exception] = {}
+    errors: list[Exception] = []
     if facts.consumers_error:
-        error_by_arn[queue.queue_arn] = ConsumersUnknown(facts.consumers_error)
+        errors.append(ConsumersUnknown(facts.consumers_error))
         symptoms = tuple(symptom for symptom in symptoms if not _needs_consumers(symptom))
-    for symptom in symptoms:
-        try:
-            new_findings, is_possible = _check_without_measuring(symptom, facts, reader)
-            findings += new_findings
-            if is_possible:
-                target = fact_symptoms if _is_left_to_suspects(symptom) else possible_symptoms
-                target.append(symptom)
-                if window is None and must_measure(facts, None, history):
-                    findings += _detect_fact(symptom, facts, reader)
-        except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked (rule 3)
-            error_by_arn.setdefault(queue.queue_arn, error)
+    must_judge_facts = window is None and must_measure(facts, None, history)
+    checks = _check_symptoms(facts, symptoms, reader, errors, must_judge_facts=must_judge_facts)
     made_dlq_arn = ""
     try:
         made_dlq_arn = reader.find_dlq_made_by_mendq(facts)
     except Exception as error:  # noqa: BLE001 - recorded; the queue itself was looked at
-        error_by_arn.setdefault(queue.queue_arn, error)
+        errors.append(error)
+    open_symptoms = [check.symptom for check in checks if check.is_possible]
+    fact_symptoms = tuple(filter(_is_left_to_suspects, open_symptoms))
+    possible_symptoms = tuple(filterfalse(_is_left_to_suspects, open_symptoms))
     candidate = None
     if possible_symptoms and window:
-        candidate = _Candidate(facts, window, tuple(possible_symptoms), tuple(fact_symptoms))
+        candidate = _Candidate(facts, window, possible_symptoms, fact_symptoms)
     is_unsettled = bool(possible_symptoms) and window is None and _is_in_use(facts, history)
-    is_check_incomplete = candidate or error_by_arn or window is None
+    is_check_incomplete = candidate or errors or window is None
     result = ScanResult(
         queues_scanned=1,
-        findings=tuple(findings),
-        error_by_target=error_by_arn,
+        findings=tuple(finding for check in checks for finding in check.findings),
+        error_by_target={queue.queue_arn: errors[0]} if errors else {},
         configuration_by_arn={}
         if is_check_incomplete
         else {queue.queue_arn: describe_configuration(facts)},
@@ -443,6 +435,45 @@ def _check_queue(
         record_by_queue_name={facts.name: record},
     )
     return _QueueCheck(result, candidate, made_dlq_arn)
+
+
+def _check_symptoms(
+    facts: Facts,
+    symptoms: Iterable[Symptom],
+    reader: ScanReader,
+    errors: list[Exception],
+    *,
+    must_judge_facts: bool,
+) -> list[_SymptomCheck]:
+    """Check a queue for the symptoms, and add to `errors` why one cannot be checked (rule 3)."""
+    checks: list[_SymptomCheck] = []
+    for symptom in symptoms:
+        try:
+            checks.append(_check_symptom(symptom, facts, reader, must_judge_facts=must_judge_facts))
+        except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
+            errors.append(error)
+    return checks
+
+
+class _SymptomCheck(NamedTuple):
+    """What a queue shows of a symptom without a measurement.
+
+    `is_possible` is True if metrics or facts of suspects may show the symptom.
+    """
+
+    symptom: Symptom
+    findings: list[Finding]
+    is_possible: bool
+
+
+def _check_symptom(
+    symptom: Symptom, facts: Facts, reader: ScanReader, *, must_judge_facts: bool
+) -> _SymptomCheck:
+    """Check a queue for a symptom. If `must_judge_facts`, facts alone may prove it (rule 11)."""
+    findings, is_possible = _check_without_measuring(symptom, facts, reader)
+    if is_possible and must_judge_facts:
+        findings = [*findings, *_detect_fact(symptom, facts, reader)]
+    return _SymptomCheck(symptom, [*findings], is_possible)
 
 
 def _is_in_use(facts: Facts, history: ScanHistory) -> bool:
@@ -648,24 +679,12 @@ def _select_suspects(
     configuration_by_arn = dict[str, Mapping[str, str]]()
     for candidate in candidates:
         traffic = traffic_by_arn.get(candidate.queue_arn)
-        reason = find_measuring_reason(candidate.facts, traffic, history)
-        suspect = None
-        if reason is None and candidate.queue_arn in traffic_by_arn and traffic is None:
-            reason = MeasuringReason(
-                Urgency.MESSAGES_STAY, "CloudWatch did not return its sums completely"
-            )
-        if reason and not all(map(_is_looked_for_last, candidate.symptoms)):
-            suspect = _Suspect(
-                candidate.facts,
-                candidate.window,
-                candidate.symptoms,
-                reason,
-                candidate.fact_symptoms,
-            )
-        elif traffic:
-            suspect = _make_last_suspect(candidate, traffic)
-            if not traffic.has_messages and _is_in_use(candidate.facts, history):
-                silent_candidates.append(candidate)
+        are_sums_incomplete = candidate.queue_arn in traffic_by_arn and traffic is None
+        suspect = _find_suspect(
+            candidate, history, traffic, are_sums_incomplete=are_sums_incomplete
+        )
+        if _is_silent(candidate, suspect, traffic, history):
+            silent_candidates.append(candidate)
         if suspect:
             suspects.append(suspect)
             # Symptoms that only cost money do not depend on the DLQ or on sources.
@@ -682,6 +701,39 @@ def _select_suspects(
         measuring_reason_by_arn={suspect.queue_arn: suspect.reason.text for suspect in suspects},
     )
     return _Selection(suspects, result, silent_candidates)
+
+
+def _is_silent(
+    candidate: _Candidate,
+    suspect: _Suspect | None,
+    traffic: Traffic | None,
+    history: ScanHistory,
+) -> bool:
+    """Return True if nothing asks to measure the queue and its sums are 0 although it is in use."""
+    if traffic is None or traffic.has_messages:
+        return False
+    nothing_shows = suspect is None or suspect.reason.urgency is Urgency.NOTHING_SHOWS
+    return nothing_shows and _is_in_use(candidate.facts, history)
+
+
+def _find_suspect(
+    candidate: _Candidate,
+    history: ScanHistory,
+    traffic: Traffic | None,
+    *,
+    are_sums_incomplete: bool,
+) -> _Suspect | None:
+    """Return a suspect if something asks to measure the queue, or if traffic hides a symptom."""
+    reason = find_measuring_reason(candidate.facts, traffic, history)
+    if reason is None and are_sums_incomplete:
+        reason = MeasuringReason(
+            Urgency.MESSAGES_STAY, "CloudWatch did not return its sums completely"
+        )
+    if reason is None or all(map(_is_looked_for_last, candidate.symptoms)):
+        return _make_last_suspect(candidate, traffic) if traffic else None
+    return _Suspect(
+        candidate.facts, candidate.window, candidate.symptoms, reason, candidate.fact_symptoms
+    )
 
 
 def _is_looked_for_last(symptom: Symptom) -> bool:
