@@ -22,7 +22,7 @@ TESTS = [
 ]
 NEVER = re.compile(
     r"sqs:(?:\*|DeleteQueue|PurgeQueue|AddPermission|RemovePermission|TagQueue|UntagQueue)"
-    r"|iam:(?!PassRole$|ListAccountAliases$).*|kms:(?!Decrypt$|GenerateDataKey$).*|.*:?\*"
+    r"|iam:(?!PassRole$|ListAccountAliases$).*|kms:(?!Decrypt$|DescribeKey$|GenerateDataKey$).*|.*:?\*"
 )
 
 
