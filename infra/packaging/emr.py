@@ -108,6 +108,7 @@ JOB_SOURCE_PATHS = (
 # they are loaded. The job's own modules must load even where no compiled package can be loaded.
 _LAMBDA_ONLY_MODULES = (
     "mendq/model/prices.py",
+    "mendq/model/seal.py",
     "mendq/model/settings.py",
     "mendq/notifications/announcements.py",
     "mendq/notifications/notification.py",
