@@ -23,6 +23,7 @@ from mendq.cases.items import case_key
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import heal_findings
 from mendq.heal.resume import continue_case
+from mendq.model.metrics import METRICS_BY_KIND
 from mendq.model.queue import parse_queue_arn
 from tests.account.account import REGION, Account, moto_account
 from tests.account.answers import make_response
@@ -33,6 +34,12 @@ from tests.prove.proof import BEGINS_AT
 
 INVOKE = "before-send.lambda.Invoke"
 MOVE_TASK_LIST_EVENT = "before-call.sqs.ListMessageMoveTasks"
+# The metrics of a queue in use on which nothing happens, but for its deletes.
+QUIET_METRICS = tuple(
+    metric.metric
+    for series, metric in METRICS_BY_KIND["every queue"].items()
+    if series != "deleted"
+)
 # infra: what every Lambda that writes may take.
 LAMBDA_SECONDS = 60
 
@@ -72,18 +79,29 @@ class World:
         assert healed.error_by_message_id == {}, healed.error_by_message_id
 
     def deletes(self, queue_arn: str) -> None:
-        """As CloudWatch counts what consumers did a minute ago."""
+        """As CloudWatch counts what consumers did a minute ago, and nothing in the minutes before.
+
+        Without any datapoint of the other metrics, follow_up would not call a fix verified.
+        """
         name = {"Name": "QueueName", "Value": parse_queue_arn(queue_arn).name}
+        for metric_name in QUIET_METRICS:
+            self._put_metric(metric_name, [0.0] * 12, name)
+        self._put_metric("NumberOfMessagesDeleted", [5.0], name)
+
+    def _put_metric(self, metric_name: str, values: list[float], name: dict[str, str]) -> None:
+        """Store values of the last minutes, the newest first."""
+        data = [
+            {
+                "MetricName": metric_name,
+                "Dimensions": [name],
+                "Timestamp": self.account.now - timedelta(minutes=minutes_ago),
+                "Value": value,
+            }
+            for minutes_ago, value in enumerate(values, 1)
+        ]
         self.account.clients.cloudwatch.put_metric_data(
             Namespace="AWS/SQS",
-            MetricData=[
-                {
-                    "MetricName": "NumberOfMessagesDeleted",
-                    "Dimensions": [name],  # type: ignore[list-item]
-                    "Timestamp": self.account.now - timedelta(minutes=1),
-                    "Value": 5,
-                }
-            ],
+            MetricData=data,  # type: ignore[arg-type]
         )
 
     def _take_waiting_requests(self) -> list[dict[str, str]]:
