@@ -178,8 +178,7 @@ def _describe_harm(due_case: DueCase) -> str | None:
     """Return sentences that name the case's change and the measured sign that it does harm.
 
     Return an empty text if no sign was measured, if someone else changed the value, or if the queue
-    was deleted. Return None if AWS could not be read, or if CloudWatch has no data: that does not
-    prove that the change does no harm.
+    was deleted. Return None if AWS could not be read.
     """
     case = due_case.case
     context = due_case.context
@@ -197,7 +196,7 @@ def _describe_harm(due_case: DueCase) -> str | None:
         return None
     sign_text = describe_measured_harm(case, signs)
     if not sign_text:
-        return None if signs.lacks_data else ""
+        return ""
     own_change = make_own_change(replace(case, at=written_at), step, case)
     shows_dlq_arrivals = find_harm_sign(case) is HarmSign.DLQ_ARRIVALS
     change_description_function = (

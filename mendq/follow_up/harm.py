@@ -16,10 +16,6 @@ from mendq.model.steps import CreateDlq
 
 # The shortest time to measure. SQS sends one datapoint per minute, and a single one proves nothing.
 SHORTEST_MEASURED_TIME = timedelta(minutes=3)
-# From this time after a write on, missing data is a fault. SQS begins to report a queue that was
-# unused up to 15 minutes after the first call, and Mendq itself calls the queue each minute.
-# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-access-metrics.html
-TIME_TO_DATA = timedelta(minutes=15)
 
 
 def measure_harm_signs(
@@ -28,7 +24,7 @@ def measure_harm_signs(
     """Return the measurements since a case's change, of the changed queue or of its DLQ.
 
     Only the metrics that can show harm by this kind of change are read, because AWS charges for
-    each metric. About a DLQ, SQS's count of its messages is evidence also without metrics.
+    each metric.
 
     Raises:
         FactsUnavailable: SQS or CloudWatch cannot be read.
@@ -42,21 +38,14 @@ def measure_harm_signs(
             clients, dlq_arn, written_at, now, begins_empty=has_created_dlq
         )
         return HarmMeasurements(
-            dlq=dlq_measurement,
-            dlq_message_count=_count_dlq_messages(clients, dlq_arn),
+            dlq=dlq_measurement, dlq_message_count=_count_dlq_messages(clients, dlq_arn)
         )
     metric_kinds = (
         ("every queue", "repeated sends") if sign is HarmSign.SENDS_DROPPED else ("every queue",)
     )
-    measurement = _measure_since(
-        clients, case.queue_arn, written_at, now, metric_kinds=metric_kinds
+    return HarmMeasurements(
+        queue=_measure_since(clients, case.queue_arn, written_at, now, metric_kinds=metric_kinds)
     )
-    return HarmMeasurements(queue=measurement, lacks_data=_lacks_data(measurement, written_at, now))
-
-
-def _lacks_data(measurement: Measurement | None, written_at: datetime, now: datetime) -> bool:
-    """Return True if CloudWatch had time to measure the queue, and has no data about it."""
-    return measurement is None and now - written_at >= TIME_TO_DATA
 
 
 def _count_dlq_messages(clients: Clients, dlq_arn: str) -> int:

@@ -484,14 +484,11 @@ class HarmMeasurements:
         dlq: The measurement of the DLQ; None in the same cases.
         dlq_message_count: The number of messages in the DLQ now; 0 if it was not read. All of them
             count as arrivals if the change created the DLQ and no producer sends to it.
-        lacks_data: True if CloudWatch has no data although the change is old enough. Then the
-            absence of a sign proves nothing.
     """
 
     queue: Measurement | None = None
     dlq: Measurement | None = None
     dlq_message_count: int = 0
-    lacks_data: bool = False
 
 
 def describe_measured_harm(case: Case, signs: HarmMeasurements) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,6 @@ from mendq.heal.batch import heal_failed_calls
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from tests.account.account import Account
-from tests.account.calm_metrics import answer_calm_metrics
 from tests.heal.operators import (
     OWNERS,
     fail_calls,
@@ -49,9 +47,6 @@ class FollowUpWorld:
         events: Any = account.clients.functions.meta.events
         events.register("before-call.lambda.Invoke", self._invoke)
         metrics: Any = account.clients.cloudwatch.meta.events
-        self.has_data = True
-        self.asked: list[Any] = []
-        metrics.register("before-parameter-build.cloudwatch.GetMetricData", self._note_queries)
         metrics.register(GET, self._metrics)
 
     def _invoke(self, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
@@ -61,14 +56,10 @@ class FollowUpWorld:
             continue_case(request, self.account.run())
         return SimpleNamespace(status_code=202), {"StatusCode": 202}
 
-    def _note_queries(self, params: Mapping[str, Any], **_: Any) -> None:
-        self.asked = params["MetricDataQueries"]
-
     def _metrics(self, **_: Any) -> tuple[Any, dict[str, Any]]:
-        results = answer_calm_metrics(self.asked, self.account.now, has_data=self.has_data)
         values = [float(self.deletes)] if self.deletes else []
         deleted = {"Id": "deleted", "Values": values, "Timestamps": [self.account.now]}
-        return SimpleNamespace(status_code=200), {"MetricDataResults": [*results, deleted]}
+        return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
 
     def make_fixed_queue(self, name: str = "orders.fifo", tag: str = "heal") -> str:
         """Make a queue whose calls failed. Heal raised it from 30 to 45, or proposed that."""
@@ -114,20 +105,6 @@ def test_fix_that_helps_is_verified_watched_and_closed_without_a_notification(
     assert world.heal_requests == []
     assert world.account.pages("info") == world.account.pages("urgent") == []
     assert world.run_follow_up().open_cases == []
-
-
-def test_fix_is_not_verified_while_cloudwatch_has_no_data_about_its_harm(
-    world: FollowUpWorld,
-) -> None:
-    """Deletes alone do not show that nothing is handled twice or held longer."""
-    world.make_fixed_queue()
-    world.deletes = 7
-    world.has_data = False
-    world.follow_up_minutes(25)
-    assert world.list_states() == ["applied", "unverified"]
-    world.has_data = True
-    world.follow_up_after_hours(1)
-    assert world.list_states()[:3] == ["applied", "unverified", "verified"]
 
 
 def test_fix_that_does_not_help_is_followed_by_the_next_step_of_the_same_case(

@@ -5,7 +5,7 @@ continue.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +28,6 @@ from mendq.heal.resume import continue_case
 from mendq.model.case import Case
 from mendq.model.state import State
 from tests.account.account import Account
-from tests.account.calm_metrics import answer_calm_metrics
 from tests.account.faults import Killed, calls_of, come_between
 from tests.heal.operators import (
     OWNERS,
@@ -206,17 +205,11 @@ class Deletes:
     def __init__(self, account: Account) -> None:
         self.account = account
         metrics: Any = account.clients.cloudwatch.meta.events
-        self.asked: list[Any] = []
-        metrics.register("before-parameter-build.cloudwatch.GetMetricData", self._note_queries)
         metrics.register("before-call.cloudwatch.GetMetricData", self._answer)
 
-    def _note_queries(self, params: Mapping[str, Any], **_: Any) -> None:
-        self.asked = params["MetricDataQueries"]
-
     def _answer(self, **_: Any) -> Any:
-        results = answer_calm_metrics(self.asked, self.account.now)
         deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [self.account.now]}
-        return SimpleNamespace(status_code=200), {"MetricDataResults": [*results, deleted]}
+        return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
 
 
 def make_two_fixed_queues(account: Account) -> list[str]:

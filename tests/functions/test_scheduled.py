@@ -11,7 +11,6 @@ from msgspec import structs
 
 from functions import follow_up, heal, probe, scan
 from mendq.cases.pins import Pins
-from mendq.model.harms import HarmMeasurements
 from mendq.model.queue import RedriveAllowPolicy
 from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord
@@ -189,9 +188,6 @@ def test_follow_up_sends_the_seconds_from_failure_to_verification_when_a_fix_is_
     account_with_case: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.follow_up.case_evidence.count_deleted_messages", lambda *_: 7)
-    monkeypatch.setattr(
-        "mendq.follow_up.case_evidence.measure_harm_signs", lambda *_: HarmMeasurements()
-    )
     queue = account_with_case.queue("invoices", VisibilityTimeout="30")
     account_with_case.heal(account_with_case.late_deletes(queue, "a", "b", "c"))
     capsys.readouterr()

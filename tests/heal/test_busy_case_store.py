@@ -7,7 +7,7 @@ DynamoDB cancels a transaction if another one uses the same item, or if it has n
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -21,7 +21,6 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import continue_case
 from mendq.model.mode import Mode
 from tests.account.account import Account, make_settings, moto_account
-from tests.account.calm_metrics import answer_calm_metrics
 from tests.account.faults import BUSY, TRANSACTIONS, BusyCaseStore, calls_of
 from tests.heal.operators import (
     OWNERS,
@@ -104,17 +103,8 @@ def begin_verification(account: Account) -> Callable[[], object]:
     make_failing_queue(account)
     deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [account.now]}
     events: Any = account.clients.cloudwatch.meta.events
-    asked: list[Any] = []
-
-    def note_queries(params: Mapping[str, Any], **_: Any) -> None:
-        asked[:] = params["MetricDataQueries"]
-
-    def answer(**_: Any) -> Any:
-        results = [*answer_calm_metrics(asked, account.now), deleted]
-        return SimpleNamespace(status_code=200), {"MetricDataResults": results}
-
-    events.register("before-parameter-build.cloudwatch.GetMetricData", note_queries)
-    events.register("before-call.cloudwatch.GetMetricData", answer)
+    answer = SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
+    events.register("before-call.cloudwatch.GetMetricData", lambda **_: answer)
     account.later(minutes=20)
     return lambda: run_follow_up(account)
 
