@@ -156,6 +156,7 @@ class ManyQueues:
             "GetResources": self.get_resources,
             "ListEventSourceMappings": self.list_event_source_mappings,
             "GetFunctionConfiguration": lambda _: {"FunctionName": "reads", "Timeout": 60},
+            "GetFunctionConcurrency": lambda _: {},
             "GetMetricData": self.get_metric_data,
             "ListMetrics": lambda _: {"Metrics": []},
             "DescribeAlarms": lambda _: {"MetricAlarms": []},
