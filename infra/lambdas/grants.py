@@ -115,7 +115,7 @@ def allow_on_partitions(
 
 
 def allow_seal_keys(resources: StackResources) -> PolicyStatements:
-    """Allow reading and making the keys of Mendq's seals. No other Lambda than redrive may."""
+    """Allow reading and making the keys of seals. Only the Lambda redrive gets this right."""
     yield allow(["dynamodb:GetItem", "dynamodb:UpdateItem"], resources.seal_table.table_arn)
 
 

@@ -41,7 +41,7 @@ class BaselineUnreadable(Exception):
 
 @dataclass(frozen=True, order=True)
 class BaselineEntry:
-    """One finding that was there when the baseline was written.
+    """One finding that lint reported when the baseline file was written.
 
     Attributes:
         file: The template's path from the baseline's folder, with slashes.

@@ -42,7 +42,7 @@ from mendq.model.mapping import (
 )
 from mendq.model.severity_class import SeverityClass
 
-# From this maxReceiveCount on, throttling alone hardly brings a message into the DLQ.
+# Throttling alone rarely moves a message to the DLQ if maxReceiveCount is at least this.
 LEAST_HARMLESS_RECEIVE_COUNT = 11
 
 

@@ -85,7 +85,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def detect_fact(facts: Facts, now: datetime) -> DetectedFault | None:
-    """Find a queue that was not measured, and whose mappings alone show that nobody reads it."""
+    """Find an unmeasured queue of which the mappings show that no consumer reads it."""
     if _is_explained(facts) or not _has_only_stopped_mappings(facts):
         return None
     if facts.visible < LEAST_WAITING_MESSAGES or facts.in_flight:

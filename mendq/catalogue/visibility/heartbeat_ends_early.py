@@ -96,7 +96,7 @@ def does_heartbeat_end_early(facts: Facts) -> bool:
 
 
 def _are_messages_handled_twice(measurement: Measurement) -> bool:
-    """Return True if messages were deleted twice, by receives of their own.
+    """Return True if messages were deleted twice, each time after another receive.
 
     As `has_consumer_race`, with a smaller margin.
     """
