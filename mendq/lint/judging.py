@@ -49,7 +49,7 @@ from mendq.lint.template import (
     WorkBudget,
     to_list,
 )
-from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
+from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue, infer_deploy_target
 from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
 from mendq.model.facts import Need
 from mendq.model.limits import Limits
@@ -193,7 +193,8 @@ def lint(
     Raises:
         NotATemplate: The check takes more work than the template's budget has left.
     """
-    declared_queues = DeclaredQueues(template, replace(deploy_target, **template.deploy_target))
+    known_target = replace(deploy_target, **template.deploy_target)
+    declared_queues = DeclaredQueues(template, infer_deploy_target(template, known_target))
     ignores = [*list_metadata_ignores(template), *comment_ignores]
     all_findings = list[LintFinding]()
     unchecked_places = list[UncheckedPlace]()

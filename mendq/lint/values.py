@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from mendq.lint.template import (
+    BYTES_PER_WORK_STEP,
     UNKNOWN_VALUE_FUNCTION,
     Template,
     TemplateResource,
@@ -60,6 +61,9 @@ _SUB_VARIABLE_REGEX = re.compile(r"\$\{(?:([^{}]{1,512})\})?")
 _FUNCTION_NAME_REGEX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ARN_REGEX = re.compile(
     r"arn:[a-z-]+:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:[A-Za-z0-9_:/-]*[A-Za-z0-9_/-](?:\.fifo)?"
+)
+_QUEUE_ARN_REGEX = re.compile(
+    r'"arn:[a-z-]{3,16}:sqs:([a-z0-9-]{1,32}):([0-9]{12}):([A-Za-z0-9_-]{1,80}(?:\.fifo)?)"'
 )
 # Made-up name of a resource that is no queue.
 _STAND_IN_NAME_REGEX = re.compile(rf"\b{RESOURCE_NAME_PREFIX}[0-9]{{1,4}}\b")
@@ -307,6 +311,38 @@ class DeployTarget:
     def make_arn(self, service: str, resource_name: str) -> str:
         partition = partition_of(self.region)
         return f"arn:{partition}:{service}:{self.region}:{self.account}:{resource_name}"
+
+
+def infer_deploy_target(template: Template, deploy_target: DeployTarget) -> DeployTarget:
+    """Return the account and region of the deployment, also if only ARNs in the template tell.
+
+    Many people write the ARN of their own queue out, with its account, instead of a reference. If
+    such an ARN has the name of a queue that the template declares, the queue is that one. Nothing
+    is inferred if the account is known, or if such ARNs name several accounts or regions.
+    """
+    if deploy_target.account != UNKNOWN_ACCOUNT:
+        return deploy_target
+    declared_names = {
+        resource.properties.get("QueueName")
+        for resource in template.list_resources(QUEUE_TYPE)
+        if isinstance(resource.properties.get("QueueName"), str)
+    }
+    targets = {
+        DeployTarget(account, region)
+        for region, account, queue_name in _list_queue_arn_parts(template)
+        if queue_name in declared_names
+    }
+    if len(targets) != 1:
+        return deploy_target
+    (target,) = targets
+    return target if deploy_target.region in (UNKNOWN_REGION, target.region) else deploy_target
+
+
+def _list_queue_arn_parts(template: Template) -> list[tuple[str, str, str]]:
+    """Return region, account and name of each queue ARN that the template writes out."""
+    resources_text = json.dumps(template.get_section("Resources"))
+    template.budget.use_steps(len(resources_text) // BYTES_PER_WORK_STEP)
+    return _QUEUE_ARN_REGEX.findall(resources_text)
 
 
 class ResourceResolver(ValueResolver):

@@ -366,6 +366,41 @@ def test_lint_remedy_for_unreported_batch_failures_is_a_setting_of_serverless() 
     assert finding.remedy[1:] == ("functionResponseType: ReportBatchItemFailures",)
 
 
+@pytest.mark.parametrize(
+    ("arn", "is_found"),
+    [
+        ("arn:aws:sqs:eu-west-1:111122223333:orders", True),
+        ("arn:aws:sqs:eu-west-1:111122223333:other", False),
+        ("arn:aws:sqs:eu-west-1:XXXXXX:orders", False),
+    ],
+    ids=["name of a declared queue", "another name", "no account"],
+)
+def test_lint_takes_an_arn_with_the_name_of_a_declared_queue_for_that_queue(
+    arn: str, is_found: bool
+) -> None:
+    queues = """
+resources:
+  Resources:
+    Orders: {Type: AWS::SQS::Queue, Properties: {QueueName: orders, VisibilityTimeout: 35}}
+"""
+    result = _lint_serverless(f"  bill: {{handler: a.b, events: [sqs: '{arn}']}}\n", queues=queues)
+    assert ("Orders: visibility_timeout_too_short" in _list_findings(result)) is is_found
+
+
+def test_lint_infers_no_account_if_arns_with_the_name_name_two() -> None:
+    events = (
+        "[{sqs: 'arn:aws:sqs:eu-west-1:111122223333:orders'}, "
+        "{sqs: 'arn:aws:sqs:eu-west-1:444455556666:orders'}]"
+    )
+    queues = """
+resources:
+  Resources:
+    Orders: {Type: AWS::SQS::Queue, Properties: {QueueName: orders, VisibilityTimeout: 35}}
+"""
+    result = _lint_serverless(f"  bill: {{handler: a.b, events: {events}}}\n", queues=queues)
+    assert "Orders: visibility_timeout_too_short" not in _list_findings(result)
+
+
 def test_lint_says_which_variable_of_a_serverless_file_is_not_known() -> None:
     event = "sqs: '${ssm:/shop/queue}'"
     result = _lint_serverless(f"  bill: {{handler: a.b, events: [{event}]}}\n")

@@ -1,8 +1,8 @@
-"""Symptom `max_receive_count_too_low`: a message reaches the DLQ after one or two tries.
+"""Symptom `max_receive_count_too_low`: a message reaches the DLQ after fewer than five tries.
 
-The fault: `maxReceiveCount` is below three, and a Lambda function reads the queue. Lambda also
-gives a message back when the function is throttled, and that counts as a receive. So a good message
-can reach the DLQ although no code has seen it. AWS advises at least five.
+The fault: `maxReceiveCount` is below five, which AWS advises, and a Lambda function reads the
+queue. Lambda also gives a message back when the function is throttled, and that counts as a
+receive. So a good message can reach the DLQ although no code has seen it.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 
 How it shows: in the queue's RedrivePolicy and its event source mappings.
@@ -25,17 +25,17 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need
-from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, FEWEST_RECEIVES_BEFORE_DLQ
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT
 from mendq.model.severity_class import SeverityClass
 from mendq.notifications.text import format_count
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Report a queue with a Lambda function and a `maxReceiveCount` of one or two."""
+    """Report a queue with a Lambda function and a `maxReceiveCount` below AWS's advice."""
     max_receive_count = facts.max_receive_count
     if (
         max_receive_count is None
-        or max_receive_count >= FEWEST_RECEIVES_BEFORE_DLQ
+        or max_receive_count >= DEFAULT_MAX_RECEIVE_COUNT
         or not facts.lambda_consumers
     ):
         return None
@@ -53,7 +53,7 @@ _LAMBDA_CONSUMER_FACTS: Any = {"lambda_consumers": (LAMBDA_FUNCTION,)}
 
 MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
     name="max_receive_count_too_low",
-    sentence="A Lambda function's messages become DLQ messages after one or two tries.",
+    sentence="A Lambda function's messages become DLQ messages after fewer than five tries.",
     plan_in_words="Report it; how often to try is for the function's owner to say.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
@@ -63,7 +63,8 @@ MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
     examples=lambda: (
         QueueExample("one try", queue_with_dlq(1, **_LAMBDA_CONSUMER_FACTS)),
         QueueExample("two tries", queue_with_dlq(2, **_LAMBDA_CONSUMER_FACTS)),
-        QueueNearMiss("three tries", queue_with_dlq(3, **_LAMBDA_CONSUMER_FACTS)),
+        QueueExample("four tries", queue_with_dlq(4, **_LAMBDA_CONSUMER_FACTS)),
+        QueueNearMiss("five tries", queue_with_dlq(5, **_LAMBDA_CONSUMER_FACTS)),
         QueueNearMiss("no Lambda function reads it", queue_with_dlq(1)),
         QueueNearMiss("no DLQ", standard_queue(**_LAMBDA_CONSUMER_FACTS)),
     ),
