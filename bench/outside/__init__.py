@@ -1,0 +1,1 @@
+"""Score `mendq lint` on templates and trouble reports of others."""

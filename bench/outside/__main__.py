@@ -1,0 +1,203 @@
+"""Score `mendq lint` on templates of others: `python -m bench.outside --checkout DIR`.
+
+`templates.yaml` lists public templates with the faults of their queues, and `reports.yaml` lists
+trouble reports with their numbers and causes. Somebody who had not seen Mendq chose and labelled
+both. They hold facts only: the templates themselves are in their repositories. A template is read
+at DIR/OWNER+NAME/PATH, of the commit that the label names.
+
+Only findings that are errors or warnings count: a label says nothing about TLS or encryption.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mendq.lint.decode import read_template, read_template_source
+from mendq.lint.files import list_template_sources
+from mendq.lint.judging import LintFinding, LintResult, LintSeverity, lint
+from mendq.lint.template import NotATemplate
+from mendq.lint.values import DeployTarget
+
+FOLDER = Path(__file__).parent
+# The symptoms that name a kind of labelled fault. `refused_by_aws` has many causes.
+SYMPTOMS_BY_KIND: Mapping[str, tuple[str, ...]] = {
+    "timeout_below_function": ("visibility_timeout_too_short",),
+    "timeout_below_six": ("visibility_timeout_too_short",),
+    "no_dlq": ("dlq_missing",),
+    "dlq_retention": ("dlq_retention_too_short",),
+    "max_receive_low": ("max_receive_count_too_low",),
+    "no_batch_failures": ("batch_failures_not_reported",),
+    "producer_refused": ("producer_refused", "service_cannot_use_key"),
+    "filter": ("filter_deletes_messages",),
+    "concurrency": ("concurrency_too_small", "consumer_throttled"),
+    "disabled": ("consumer_stopped",),
+    "exposed": ("policy_is_public",),
+    "dlq_wrong": ("dlq_type_mismatch", "redrive_cycle", "dlq_source_not_allowed"),
+    "contradiction": ("messages_expire",),
+    "refused_by_aws": ("dlq_type_mismatch", "visibility_timeout_too_short"),
+}
+# The symptoms that name the cause of a report. Other causes do not show in a configuration.
+SYMPTOMS_BY_CAUSE: Mapping[str, tuple[str, ...]] = {
+    "concurrency": SYMPTOMS_BY_KIND["concurrency"],
+    "visibility": SYMPTOMS_BY_KIND["timeout_below_six"],
+    "poison": SYMPTOMS_BY_KIND["no_dlq"],
+    "refused": SYMPTOMS_BY_KIND["timeout_below_function"],
+}
+
+
+@dataclass
+class Score:
+    """What lint said of all labelled faults, and what else it said.
+
+    Attributes:
+        labels_by_kind: The number of labelled faults of each kind.
+        found_by_kind: The number of them that lint found.
+        misses: A line for each fault that lint did not find.
+        unlabelled: A line for each error or warning that no label has.
+        unread: A line for each template that is missing or that lint refuses.
+    """
+
+    labels_by_kind: Counter[str]
+    found_by_kind: Counter[str]
+    misses: list[str]
+    unlabelled: list[str]
+    unread: list[str]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the score. Return 0, also if faults are missed."""
+    parser = argparse.ArgumentParser(prog="bench.outside", description=__doc__)
+    parser.add_argument("--checkout", type=Path, required=True, help="folder of the templates")
+    checkout = parser.parse_args(arguments).checkout
+    templates = yaml.safe_load((FOLDER / "templates.yaml").read_text())
+    reports = yaml.safe_load((FOLDER / "reports.yaml").read_text())
+    for line in (*_describe(score_templates(templates, checkout)), *_describe_reports(reports)):
+        sys.stdout.write(f"{line}\n")
+    return 0
+
+
+def score_templates(templates: Sequence[Mapping[str, Any]], checkout: Path) -> Score:
+    """Lint each labelled template, and compare the findings with its labels."""
+    score = Score(Counter(), Counter(), [], [], [])
+    for template in templates:
+        name = f"{template['repository']} {template['path']}"
+        path = checkout / template["repository"].replace("/", "+") / template["path"]
+        try:
+            findings = _list_findings(path)
+        except (NotATemplate, OSError) as error:
+            score.unread.append(f"{name}: {error}")
+            findings = []
+        _compare(template, name, findings, score)
+    return score
+
+
+def _list_findings(path: Path) -> list[LintFinding]:
+    """Return the errors and warnings about a template."""
+    results: list[LintResult] = [
+        lint(read_template_source(source), source.file, source.deploy_target)
+        for source in list_template_sources(str(path))
+    ]
+    return [
+        finding
+        for result in results
+        for finding in result.findings
+        if finding.severity is not LintSeverity.NOTE
+    ]
+
+
+def _compare(
+    template: Mapping[str, Any], name: str, findings: Sequence[LintFinding], score: Score
+) -> None:
+    """Add one template to the score."""
+    labelled: list[LintFinding] = []
+    for fault in template["faults"]:
+        kind = f"{fault['kind']}, debatable" if fault.get("debatable") else fault["kind"]
+        score.labels_by_kind[kind] += 1
+        found = [finding for finding in findings if _is_about(finding, fault)]
+        labelled += found
+        if found:
+            score.found_by_kind[kind] += 1
+        else:
+            score.misses.append(f"{name} line {fault['line']}: {kind}: {fault['why']}")
+    for finding in findings:
+        if finding not in labelled:
+            score.unlabelled.append(f"{name} line {finding.line}: {finding.symptom}")
+
+
+def _is_about(finding: LintFinding, fault: Mapping[str, Any]) -> bool:
+    """Return True if a finding is the labelled fault of the labelled queue."""
+    return finding.symptom in SYMPTOMS_BY_KIND[fault["kind"]] and (
+        _normalize(fault["resource"]) in _normalize(finding.resource)
+    )
+
+
+def _normalize(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _describe(score: Score) -> Iterator[str]:
+    """Yield the lines of the printed score of templates."""
+    for kind, label_count in sorted(score.labels_by_kind.items()):
+        yield f"{kind}: {score.found_by_kind[kind]} of {label_count}"
+    certain_kinds = [kind for kind in score.labels_by_kind if "debatable" not in kind]
+    found_count = sum(score.found_by_kind[kind] for kind in certain_kinds)
+    label_count = sum(score.labels_by_kind[kind] for kind in certain_kinds)
+    yield f"all that are not debatable: {found_count} of {label_count}"
+    for title, lines in (
+        ("missed", score.misses),
+        ("errors and warnings without a label", score.unlabelled),
+        ("not read", score.unread),
+    ):
+        yield f"{title}: {len(lines)}"
+        yield from (f"  {line}" for line in lines)
+
+
+def _describe_reports(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of the printed score of reports."""
+    named = 0
+    for report in reports:
+        symptoms = {finding.symptom for finding in _lint_report(report["facts"])}
+        is_named = bool(symptoms & {*SYMPTOMS_BY_CAUSE.get(report["kind"], ())})
+        named += is_named
+        yield f"  {'named' if is_named else 'missed'}: {report['kind']}: {report['address']}"
+    yield f"reports whose cause lint names from the numbers: {named} of {len(reports)}"
+
+
+def _lint_report(facts: Mapping[str, Any]) -> list[LintFinding]:
+    """Return the findings about a template with the numbers of a report."""
+    queue: dict[str, Any] = {"VisibilityTimeout": facts.get("visibility_timeout", 30)}
+    resources: dict[str, Any] = {"Queue": {"Type": "AWS::SQS::Queue", "Properties": queue}}
+    if facts.get("dlq") != "none":
+        redrive_policy = {"deadLetterTargetArn": {"Fn::GetAtt": ["Dlq", "Arn"]}}
+        redrive_policy["maxReceiveCount"] = facts.get("max_receive_count", 5)
+        queue["RedrivePolicy"] = redrive_policy
+        resources["Dlq"] = {
+            "Type": "AWS::SQS::Queue",
+            "Properties": {"MessageRetentionPeriod": 1_209_600},
+        }
+    if {"function_timeout", "reserved_concurrency", "batch_size"} & facts.keys():
+        function: dict[str, Any] = {"Timeout": facts.get("function_timeout", 3)}
+        if "reserved_concurrency" in facts:
+            function["ReservedConcurrentExecutions"] = facts["reserved_concurrency"]
+        resources["Function"] = {"Type": "AWS::Lambda::Function", "Properties": function}
+        mapping = {
+            "EventSourceArn": {"Fn::GetAtt": ["Queue", "Arn"]},
+            "FunctionName": {"Ref": "Function"},
+            "BatchSize": facts.get("batch_size", 10),
+        }
+        resources["Mapping"] = {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping}
+    content = json.dumps({"Resources": resources}).encode()
+    return [*lint(read_template(content), "report", DeployTarget()).findings]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
