@@ -109,6 +109,10 @@ RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, CloudFormationType] = {
     ),
     "aws_lambda_alias": CloudFormationType("AWS::Lambda::Alias", ("FunctionName",)),
     "aws_kms_key": CloudFormationType("AWS::KMS::Key", ()),
+    "aws_sns_topic": CloudFormationType("AWS::SNS::Topic", ()),
+    "aws_sns_topic_subscription": CloudFormationType(
+        "AWS::SNS::Subscription", ("TopicArn", "Protocol", "Endpoint")
+    ),
 }
 # Terraform types of resources that set one attribute of a queue. Without such a resource the
 # queue's own argument of that name counts.
@@ -122,10 +126,23 @@ JSON_PROPERTIES = frozenset(
 )
 # Properties whose value is another resource's name, URL or ARN, or contains its ARN.
 _REFERENCE_PROPERTIES = frozenset(
-    {"EventSourceArn", "FunctionName", "Queues", _KMS_KEY_PROPERTY, REDRIVE_POLICY_ATTRIBUTE}
+    {
+        "EventSourceArn",
+        "FunctionName",
+        "Queues",
+        "TopicArn",
+        "Endpoint",
+        _KMS_KEY_PROPERTY,
+        REDRIVE_POLICY_ATTRIBUTE,
+    }
 )
 # The attribute that an argument needs, where the plan does not name the one that is read.
-_ATTRIBUTE_BY_PROPERTY = {"EventSourceArn": "arn", REDRIVE_POLICY_ATTRIBUTE: "arn"}
+_ATTRIBUTE_BY_PROPERTY = {
+    "EventSourceArn": "arn",
+    "TopicArn": "arn",
+    "Endpoint": "arn",
+    REDRIVE_POLICY_ATTRIBUTE: "arn",
+}
 # Variables and outputs that are followed from one reference.
 _MAXIMUM_FOLLOWED_REFERENCES = 20
 _INDEX_PATTERN = r'\[(?:[0-9]{1,9}|"[^"\\]{0,256}")\]'
