@@ -233,8 +233,8 @@ def make_case_table(scope: Construct) -> dynamodb.Table:
 def make_seal_table(scope: Construct) -> dynamodb.Table:
     """Make the table of seal keys, which only redrive and people who return messages may read.
 
-    It is deleted with the stack. Then no message in a quarantine counts as sealed, as after every
-    removal of the stack.
+    It is deleted with the stack. Then no seal can be checked, so every message in a quarantine
+    counts as unsealed.
     """
     string_type = dynamodb.AttributeType.STRING
     return dynamodb.Table(

@@ -5,8 +5,8 @@ name of a symptom, or a mapping with the reason:
 
     Metadata: {mendq: {ignore: [{symptom: dlq_missing, reason: every record is kept by hand}]}}
 
-In a `serverless.yml` and in the `.tf` files of a Terraform plan's folder it is a comment, in the
-block of the queue or of the function, or directly above it:
+In a `serverless.yml` and in Terraform files, also those beside a Terraform plan, it is a comment in
+the block of the queue or of the function, or directly above it:
 
     # mendq: ignore dlq_missing: every record is kept by hand
 

@@ -9,9 +9,10 @@ disabled mappings, or mappings to deleted functions. Without a mapping, the last
 consumer that stopped from a queue that is read once a day, only if there is work, or never: the
 pause is far longer than any pause before.
 
-Without a measurement, the mappings alone prove the fault if messages wait, none is in flight, and
-nothing was enabled in the last half hour. A deleted function needs no such time. In flight tells
-from a queue that another consumer reads while its old mapping stays disabled.
+Without a measurement, these facts prove the fault: all mappings are disabled or name a deleted
+function, messages wait, and none is in flight. Messages in flight would mean that another consumer
+reads the queue while its old mapping stays disabled. A mapping that was disabled less than half an
+hour ago does not count yet; a deleted function counts at once.
 
 What Mendq does: it notifies people, with the number and age of the messages and a command that
 shows the mapping. It does not enable the mapping. A person may have disabled it on purpose, and
