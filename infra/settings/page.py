@@ -38,8 +38,8 @@ the queue's mode and the symptom's autonomy. The name of a setting contains its 
 _MUTE_LIST_SECTION = """
 ## The mute list `mendq.toml`
 
-A finding that is meant so can be muted until a day. `mendq scan` and `mendq lint` read the list
-from `mendq.toml` in the current folder, or from `--config FILE`:
+You can mute a finding that is intended, until a day that you choose. `mendq scan` and `mendq lint`
+read the list from `mendq.toml` in the current folder, or from `--config FILE`:
 
 ```toml
 [[mute]]
@@ -52,8 +52,8 @@ until = 2027-06-30
 ```
 
 All four fields are needed. Muted findings are listed with their reason and do not count. A mute
-that has ended mutes nothing and is reported. So is one that no finding needs: the run checked a
-queue that it names, completely, and the queue does not have the symptom. A list with mistakes is
+that has ended mutes nothing and is reported. A mute is also reported if it is not needed any more:
+the run fully checked the queues that it names, and none has the symptom. A list with mistakes is
 refused as a whole, with each field and its remedy. The deployed scan does not read
 the list: there the tag `mendq` of a queue, and `autonomy`, say what Mendq does."""
 
