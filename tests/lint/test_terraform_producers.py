@@ -67,7 +67,8 @@ def _make_topic(argument: str = "", protocol: str = "sqs") -> str:
             (
                 'data "aws_iam_policy_document" "send" {\n  statement {\n'
                 '    actions = ["sqs:SendMessage"]\n    resources = [aws_sqs_queue.orders.arn]\n'
-                '    principals {\n      type = "Service"\n      identifiers = ["sns.amazonaws.com"]\n'
+                '    principals {\n      type = "Service"\n'
+                '      identifiers = ["sns.amazonaws.com"]\n'
                 "    }\n  }\n}\n"
                 'resource "aws_sqs_queue_policy" "orders" {\n'
                 "  queue_url = aws_sqs_queue.orders.id\n"
