@@ -93,6 +93,8 @@ def test_crashes_page_if_their_messages_expire(attributes: dict[str, Any], is_pa
         pytest.param(1_138, True, id="they explain less"),
     ],
 )
-def test_bad_messages_that_reach_the_dlq_are_no_crashes(received: int, is_found: bool) -> None:
+def test_crashes_are_found_only_if_dlq_messages_explain_less_than_three_quarters_of_lost_receives(
+    received: int, is_found: bool
+) -> None:
     """60 messages are received three times each."""
     assert (find(make_queue(received=received)) is not None) is is_found

@@ -450,7 +450,7 @@ def test_function_that_works_again_is_named_without_a_page(
 @pytest.mark.parametrize(
     ("retention_seconds", "should_page"), [(3_600, True), (3_599, False)], ids=["lost", "hygiene"]
 )
-def test_function_that_works_again_pages_only_if_messages_expire_would(
+def test_recovered_function_pages_only_if_symptom_messages_expire_would_page(
     retention_seconds: int, should_page: bool
 ) -> None:
     """`messages_expire` waits for the finding about the function."""

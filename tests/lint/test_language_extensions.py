@@ -43,7 +43,9 @@ def _find(stage: Any, key: str, *default: Any) -> Any:
         {"Fn::ForEach": ["x"]},
     ],
 )
-def test_language_extension_whose_value_the_template_does_not_tell_is_unknown(value: Any) -> None:
+def test_language_extension_with_wrong_arguments_or_an_open_parameter_is_unknown(
+    value: Any,
+) -> None:
     with pytest.raises(UnknownValue):
         _resolve(value)
 

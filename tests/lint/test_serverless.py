@@ -96,7 +96,7 @@ def test_lint_says_which_default_of_a_variable_it_used(default: str) -> None:
     assert result.defaults == [{"parameter": f"self:custom.none, {default}", "value": "60"}]
 
 
-def test_lint_replaces_variables_inside_the_mapping_that_a_variable_stands_for() -> None:
+def test_lint_replaces_serverless_variables_inside_the_yaml_value_of_a_variable() -> None:
     head = (
         f"{HEAD}custom:\n"
         "  event: {arn: !GetAtt Orders.Arn, batchSize: '${self:custom.size}'}\n"

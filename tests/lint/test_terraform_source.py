@@ -127,7 +127,9 @@ resource "aws_sqs_queue" "dead" { message_retention_seconds = 14 * 24 * 60 * 60 
 
 
 @pytest.mark.parametrize("policy", SOUND_POLICIES, ids=range(len(SOUND_POLICIES)))
-def test_redrive_policy_is_read_however_it_is_written(tmp_path: Path, policy: str) -> None:
+def test_number_in_a_redrive_policy_is_judged_however_the_policy_is_written(
+    tmp_path: Path, policy: str
+) -> None:
     queue = f"""\
 resource "aws_sqs_queue" "orders" {{
   visibility_timeout_seconds = 360
@@ -136,8 +138,11 @@ resource "aws_sqs_queue" "orders" {{
 """
     result = _lint(tmp_path, VALUES, queue, FUNCTION, MAPPING)
     assert (_list_symptoms(result), list(result.not_judged)) == ([], [])
-    too_few = _lint(tmp_path, VALUES.replace('"c", "d", "e"', ""), queue.replace("5", "1"))
-    assert too_few.not_judged == []
+    # The same policy with a lower number, whichever way the number is written.
+    few_values = VALUES.replace('"c", "d", "e"', "").replace("default = 5", "default = 2")
+    few_policy = policy.replace("5, 3", "2, 1").replace("2 + 3", "1 + 1").replace("5", "2")
+    result = _lint(tmp_path, few_values, queue.replace(policy, few_policy), FUNCTION, MAPPING)
+    assert (_list_symptoms(result), list(result.not_judged)) == (["max_receive_count_too_low"], [])
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,9 @@ def test_scan_says_that_nobody_reads_a_new_queue_whose_function_was_deleted(
     assert "4 messages waiting" in sentence_by_symptom["consumer_stopped"]
 
 
-def test_scan_says_that_the_function_of_a_new_queue_may_not_run(tiny: LocalAccount) -> None:
+def test_scan_of_unmeasured_queue_reports_function_with_reserved_concurrency_0(
+    tiny: LocalAccount,
+) -> None:
     queue = new_queue(tiny, VisibilityTimeout="300")
     function = new_function(tiny, allow("sqs:*", "*"))
     with mapped(function, queue):

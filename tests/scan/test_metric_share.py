@@ -40,7 +40,7 @@ def test_queues_that_name_a_full_dlq_do_not_keep_a_failing_queue_from_being_meas
     assert all("its DLQ holds 1 message" in text for text in result.skip_reason_by_arn.values())
 
 
-def test_urgencies_with_suspects_share_all_metrics() -> None:
+def test_metric_budget_is_divided_by_weight_among_urgencies_that_have_queues() -> None:
     shares = divide_by_urgency(1_000, [Urgency.MESSAGES_WAIT, Urgency.MESSAGES_LEAVE] * 9)
     assert shares == {Urgency.MESSAGES_LEAVE: 800, Urgency.MESSAGES_WAIT: 200}
     assert [*shares] == [Urgency.MESSAGES_LEAVE, Urgency.MESSAGES_WAIT], "the worst is first"

@@ -120,7 +120,7 @@ def test_heal_measures_if_the_scans_metrics_are_old_or_from_the_future(
 
 
 @pytest.mark.parametrize("text", ["", "no base64", "AAAA", "eJwDAAAAAAE="])
-def test_text_that_holds_no_metrics_is_ignored(text: str) -> None:
+def test_heal_ignores_a_field_of_the_finding_that_is_not_packed_metrics(text: str) -> None:
     assert unpack_measured_facts(text) is None
 
 

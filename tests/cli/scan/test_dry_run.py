@@ -139,7 +139,7 @@ def test_printed_scan_shows_a_cause_with_its_plan_and_what_it_explains_in_one_li
     assert "571 came" not in printed
 
 
-def test_printed_scan_names_few_of_many_findings_that_wait(
+def test_scan_prints_at_most_20_findings_that_another_finding_explains(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     actions = dict[Finding, ExpectedAction]()
