@@ -70,7 +70,7 @@ class CaseArguments(TypedDict):
 
 
 class OwnerArguments(CaseArguments):
-    """The arguments of every settings class that inherits from OwnerSettings."""
+    """The arguments for the settings of a Lambda that changes cases (OwnerSettings)."""
 
     consent: Consent
     autonomy: Mapping[str, Mode]

@@ -210,7 +210,7 @@ def _make_grant(producer: DeclaredProducer, actions: list[str], resource: Any) -
 
 
 def _make_statement(actions: list[str], resource: Any) -> dict[str, Any]:
-    """Return a statement that grants actions. A single action is no list."""
+    """Return a statement that grants actions. Write a single action as a string."""
     action = actions[0] if len(actions) == 1 else actions
     return {"Effect": "Allow", "Action": action, "Resource": resource}
 

@@ -314,8 +314,8 @@ def _to_hcl_reference(address: str) -> str:
 def _make_label_part(index_text: str) -> str:
     """Return an index such as `["a/b"]` as a part of a resource's label, such as `_a_b_5d41`.
 
-    Keys that differ get parts that differ: a checksum follows what is not the key itself. Raises
-    UnknownValue if the key cannot be written into HCL safely.
+    Different keys get different parts: if characters had to be replaced, a checksum of the key is
+    added. Raises UnknownValue if the key cannot be written into HCL safely.
     """
     if not re.fullmatch(_SAFE_INDEX_PATTERN, index_text, re.ASCII):
         raise UnknownValue(f"how to write {index_text}")

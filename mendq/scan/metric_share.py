@@ -1,8 +1,9 @@
 """Divide the metrics that a scan may read among its suspects.
 
-If there are more suspects than metrics, the worst come first. But nobody may use up everything:
-whoever makes queues that name a full DLQ, or that have a disabled mapping, would keep every other
-fault from being measured. So each urgency has a share, and what one leaves is for the next.
+If there are more suspects than metrics, the worst come first. But no kind of suspect may use up all
+metrics: otherwise anyone who creates many queues that name a full DLQ, or that have a disabled
+mapping, keeps every other fault from being measured. So each urgency has a share, and the next
+urgency gets what is left of it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class MetricShare(Struct):
         return metric_count <= self.left and self.spend_beyond_share(metric_count)
 
     def spend_beyond_share(self, metric_count: int) -> bool:
-        """Do the same also if the share is too small: for metrics that a measured queue needs."""
+        """Spend metrics that a measured queue needs, even if the share is too small.
+
+        Return False, and spend nothing, if the scan's budget refuses them.
+        """
         if not self.may_measure(metric_count):
             return False
         self.left -= metric_count
@@ -46,7 +50,10 @@ class MetricShare(Struct):
 
 
 def divide_by_urgency(metrics_left: float, urgencies: Collection[Urgency]) -> dict[Urgency, float]:
-    """Return the share of each urgency that has suspects, the worst first. They use up all."""
+    """Return the share of each urgency that has suspects, the worst first.
+
+    The shares add up to `metrics_left`.
+    """
     present_urgencies = sorted(set(urgencies))
     weight_sum = sum(_WEIGHT_BY_URGENCY[urgency] for urgency in present_urgencies)
     return {

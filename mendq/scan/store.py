@@ -283,7 +283,10 @@ class ScanStore(SpentMetrics, frozen=True):
     def store_baseline_notes(
         self, shard: str, note_by_queue_name: Mapping[str, BaselineNote]
     ) -> None:
-        """Replace the shard's notes about stored baselines."""
+        """Store which queues of the shard have a stored baseline (a healthy configuration).
+
+        The notes replace the previous notes of the shard.
+        """
         key = items.item_key(ACCOUNT_PARTITION, f"baselines#{shard}")
         self.change(key, "SET baselines = :noted", noted=items.encode_json(note_by_queue_name))
 

@@ -72,7 +72,7 @@ def make_queue(
 
 
 def replace_minutes(facts: Facts, minutes: Sequence[MinuteCounts]) -> Facts:
-    """Return the queue with other counts by minute, and their sums."""
+    """Return a copy of the queue with these counts per minute, and with their sums as totals."""
     measured = measurement(
         sent=sum(counts.sent for counts in minutes),
         received=sum(counts.received for counts in minutes),

@@ -74,7 +74,7 @@ def prove_kills(proving: Proving, kills: int = KILLS) -> None:
 
 
 def _kill_tick(drawn: Random, seen: Observation) -> None:
-    """Kill a tick of Mendq's own redrive after a random call, and go on to its end."""
+    """Kill one tick of Mendq's redrive after a random AWS call, then run ticks until it ends."""
     name, mix = drawn.choice(SCENES)
     with cloud() as here:
         world = RedrivenWorld(here, mix, SEED)

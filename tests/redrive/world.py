@@ -139,7 +139,7 @@ class RedriveWorld:
             dynamodb.put_item(TableName=table, Item={**key, "reason": {"S": "an incident"}})
 
     def tick(self, **more: Any) -> TickOutcome:
-        """Run one tick, as follow_up asks for each minute."""
+        """Run one tick of the redrive, as follow_up does once a minute."""
         outcome = redrive({**make_owner_request(self.read_newest_case()), **more}, self.make_run())
         assert isinstance(outcome, TickOutcome)
         return outcome

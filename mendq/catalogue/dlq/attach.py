@@ -160,7 +160,7 @@ def do_consumers_fail_in_small_part(facts: Facts) -> bool:
 
 
 def _count_failed_messages(facts: Facts, measurement: Measurement) -> int:
-    """Return how many messages moved to the DLQ; 0 if they are no more than gauges are off."""
+    """Return how many messages moved to the DLQ; 0 if inexact counters can explain the number."""
     return measurement.count_dead_messages(
         facts.max_receive_count or 0, measurement.balance_tolerance
     )
