@@ -15,6 +15,7 @@ import typer
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.mutes import Mute, MutesUnreadable, read_mutes
+from mendq.notifications.text import format_count
 
 FILE_NAME = "mendq.toml"
 _MOST_BYTES = 1024 * 1024
@@ -46,6 +47,8 @@ class MuteList:
     def __post_init__(self) -> None:
         self._used_counts = Counter[int]()
         self._checked_counts = Counter[int]()
+        self._unchecked_counts = Counter[int]()
+        self._listed_patterns: tuple[str, ...] | None = None
 
     def find(self, symptom: str, *queue_names: str) -> Mute | None:
         """Return the mute that leaves a finding out, and remember that it is needed.
@@ -72,6 +75,34 @@ class MuteList:
             if mute.symptom in checked_symptoms and mute.names_queue(*queue_names):
                 self._checked_counts[number] += 1
 
+    def note_unchecked(self, symptoms: Iterable[str], *queue_names: str) -> None:
+        """Remember that a queue could not be checked for these symptoms.
+
+        A mute that names this queue is not stale, because the queue may have the symptom.
+        """
+        unchecked_symptoms = frozenset(symptoms)
+        for number, mute in enumerate(self.mutes):
+            if mute.symptom in unchecked_symptoms and mute.names_queue(*queue_names):
+                self._unchecked_counts[number] += 1
+
+    def note_listed(self, patterns: Iterable[str]) -> None:
+        """Remember which queues the run listed: names, or the start of names and a `*`.
+
+        A mute with a `*` is stale only if a pattern covers all of its queues.
+        """
+        self._listed_patterns = tuple(patterns)
+
+    def _is_checked_everywhere(self, number: int, mute: Mute) -> bool:
+        """Return True if the run checked at least one queue of a mute, and missed none."""
+        if not self._checked_counts[number] or self._unchecked_counts[number]:
+            return False
+        if self._listed_patterns is None or not mute.is_of_several_queues:
+            return True
+        return any(
+            pattern.endswith("*") and mute.queue.startswith(pattern[:-1])
+            for pattern in self._listed_patterns
+        )
+
     def list_stale(self) -> Iterator[tuple[str, Mute, str]]:
         """Yield the place of each stale or ended mute, the mute, and what to do about it."""
         for number, mute in enumerate(self.mutes):
@@ -81,10 +112,11 @@ class MuteList:
                     f"the mute of {mute.queue} ended on {mute.until}: fix the fault, give the "
                     "mute a later day, or remove it"
                 )
-            elif self._checked_counts[number] and not self._used_counts[number]:
+            elif self._is_checked_everywhere(number, mute) and not self._used_counts[number]:
+                count_text = format_count(self._checked_counts[number], "checked queue")
                 because = (
-                    f"no queue named {mute.queue} has the symptom: remove the mute, so that the "
-                    "fault is found if it comes back"
+                    f"{mute.queue} names {count_text}, and none has the symptom. If the fault is "
+                    "fixed, remove the mute, so that you hear of it if it comes back"
                 )
             if because:
                 yield f"{self.file}, mute {number + 1}", mute, because
@@ -112,7 +144,7 @@ def read_mute_list(config: Path | None) -> MuteList:
         document = tomllib.loads(content.decode())
         mutes = read_mutes(document, SYMPTOM_BY_NAME.keys())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise CommandError(f"{path} is no TOML: {str(error)[:200]}", Exit.USAGE) from error
+        raise CommandError(f"{path} is not valid TOML: {str(error)[:200]}", Exit.USAGE) from error
     except MutesUnreadable as error:
         raise CommandError(f"{path} has mistakes:\n{error}", Exit.USAGE) from error
     return MuteList(str(path), mutes)

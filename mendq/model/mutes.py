@@ -1,12 +1,12 @@
-"""Mutes: a person says that a symptom of a queue is meant so, with the reason and an end date.
+"""Mutes: a person accepts a symptom of a queue, with the reason and an end date.
 
 One list serves `mendq scan` and `mendq lint`, which read it from `mendq.toml`. The deployed scan
 does not read it. Rules:
 
 - A mute names a queue, or the start of names with a `*`, and one symptom.
 - It ends. On the day after `until` the finding counts again, and the mute is reported as ended.
-- A mute that no finding needs is stale: the run checked a queue that it names, and the queue did
-  not have the symptom. A mute about queues that the run did not check is left alone.
+- A mute that no finding needs is stale: the run checked all queues that it names, and none has the
+  symptom. A mute about a queue that the run did not check, or not fully, is left alone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _FIELDS = ("queue", "symptom", "reason", "until")
 _CURE_BY_FIELD = {
     "queue": 'name a queue, or the start of names and a *, such as queue = "orders-*"',
     "symptom": 'name one, such as symptom = "dlq_missing"',
-    "reason": 'say why it is meant so, such as reason = "every record is kept by hand"',
-    "until": "say the last day on which it holds, such as until = 2027-06-30",
+    "reason": 'give the reason, such as reason = "every record is kept by hand"',
+    "until": "give the last day of the mute (UTC), such as until = 2027-06-30",
 }
 
 
@@ -47,9 +47,14 @@ class Mute:
 
     def names_queue(self, *queue_names: str) -> bool:
         """Return True if one of these names is the mute's, or begins with its start of names."""
-        if self.queue.endswith("*"):
+        if self.is_of_several_queues:
             return any(name.startswith(self.queue[:-1]) for name in queue_names)
         return self.queue in queue_names
+
+    @property
+    def is_of_several_queues(self) -> bool:
+        """True if the mute ends in a `*`."""
+        return self.queue.endswith("*")
 
     def has_ended(self, today: date) -> bool:
         """Return True if the mute does not hold any more."""
@@ -117,10 +122,10 @@ def _list_problems(path: str, entry: Any, known_symptoms: Collection[str]) -> It
             yield f"{path}, {field}: is missing; {_CURE_BY_FIELD[field]}"
         elif field == "until":
             if not _is_day(entry[field]):
-                yield f"{path}, until: no day; {_CURE_BY_FIELD[field]}"
+                yield f"{path}, until: not a day; {_CURE_BY_FIELD[field]}"
         elif not _is_short_text(entry[field]):
             yield (
-                f"{path}, {field}: no text of 1 to {_MOST_TEXT_CHARACTERS} characters; "
+                f"{path}, {field}: not a text of 1 to {_MOST_TEXT_CHARACTERS} characters; "
                 f"{_CURE_BY_FIELD[field]}"
             )
     for field in sorted(entry.keys() - {*_FIELDS}):
@@ -133,11 +138,11 @@ def _list_name_problems(
 ) -> Iterator[str]:
     """Yield the mistakes in the names of the queue and the symptom, if they are texts."""
     if _is_short_text(queue) and "*" in queue[:-1]:
-        yield f"{path}, queue: a * stands only once, at the end; write the start of the names"
+        yield f"{path}, queue: use one *, at the end, such as orders-*"
     if _is_short_text(symptom) and symptom not in known_symptoms:
         close_names = get_close_matches(symptom, known_symptoms, 1)
         cure = f"did you mean {close_names[0]}?" if close_names else "see docs/symptoms.md"
-        yield f"{path}, symptom: {symptom[:80]!r} is no symptom; {cure}"
+        yield f"{path}, symptom: {symptom[:80]!r} is not a symptom; {cure}"
 
 
 def _is_short_text(value: object) -> bool:

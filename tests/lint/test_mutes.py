@@ -90,7 +90,7 @@ def test_mute_is_stale_if_its_queue_was_checked_and_has_no_such_symptom(folder: 
     _write_mute(folder / FILE_NAME, "shop-*", TODAY, "not_encrypted")
     document = json.loads(_run("--json").stdout)
     (stale,) = document["stale"]
-    assert (stale["symptom"], "no queue named shop-*" in stale["because"]) == (
+    assert (stale["symptom"], "shop-* names 1 checked queue, and none has" in stale["because"]) == (
         "not_encrypted",
         True,
     )
@@ -103,6 +103,39 @@ def test_mute_of_a_symptom_that_lint_could_not_check_is_not_stale(
     """The template's DLQ is imported, and no template shows how a backlog grows."""
     _write_mute(folder / FILE_NAME, "shop-*", TODAY, symptom)
     assert json.loads(_run("--json").stdout)["stale"] == []
+
+
+@pytest.mark.parametrize(
+    ("unchecked_queue", "is_stale"), [("orders-out", False), ("bills-out", True)]
+)
+def test_mute_of_several_queues_is_stale_only_if_all_of_them_were_checked(
+    unchecked_queue: str, is_stale: bool
+) -> None:
+    mute_list = MuteList(FILE_NAME, (Mute(**MUTE),), date(2029, 6, 1))
+    mute_list.note_checked({VISIBILITY}, "orders-in")
+    mute_list.note_unchecked({VISIBILITY}, unchecked_queue)
+    assert bool(list(mute_list.list_stale())) is is_stale
+
+
+@pytest.mark.parametrize(
+    ("patterns", "is_stale"),
+    [
+        (["*"], True),
+        (["orders-*"], True),
+        (["bills", "o*"], True),
+        (["orders-in"], False),
+        (["orders-i*"], False),
+        ([], False),
+    ],
+    ids=str,
+)
+def test_mute_of_several_queues_is_stale_only_if_the_run_listed_all_queues_of_its_pattern(
+    patterns: list[str], is_stale: bool
+) -> None:
+    mute_list = MuteList(FILE_NAME, (Mute(**MUTE),), date(2029, 6, 1))
+    mute_list.note_listed(patterns)
+    mute_list.note_checked({VISIBILITY}, "orders-in")
+    assert bool(list(mute_list.list_stale())) is is_stale
 
 
 def test_config_option_names_another_file(folder: Path) -> None:
@@ -129,7 +162,7 @@ def test_mute_list_with_mistakes_exits_2_and_names_all_of_them(folder: Path) -> 
         "other: no such section",
         "mute 1, reason: is missing",
         "mute 1, until: is missing",
-        "mute 1, queue: a * stands only once",
+        "mute 1, queue: use one *, at the end",
         "did you mean dlq_missing?",
         "mute 2, queue: is missing",
         "mute 2, quue: no such field",
@@ -140,14 +173,14 @@ def test_mute_list_with_mistakes_exits_2_and_names_all_of_them(folder: Path) -> 
 @pytest.mark.parametrize(
     ("change", "mistake"),
     [
-        ({"queue": ""}, "mute 1, queue: no text"),
-        ({"queue": 5}, "mute 1, queue: no text"),
-        ({"reason": "  "}, "mute 1, reason: no text"),
-        ({"reason": "x" * 301}, "mute 1, reason: no text"),
-        ({"until": "soon"}, "mute 1, until: no day"),
-        ({"until": 2030}, "mute 1, until: no day"),
-        ({"until": datetime(2030, 1, 1, tzinfo=UTC)}, "mute 1, until: no day"),
-        ({"symptom": "exposed"}, "mute 1, symptom: 'exposed' is no symptom"),
+        ({"queue": ""}, "mute 1, queue: not a text"),
+        ({"queue": 5}, "mute 1, queue: not a text"),
+        ({"reason": "  "}, "mute 1, reason: not a text"),
+        ({"reason": "x" * 301}, "mute 1, reason: not a text"),
+        ({"until": "soon"}, "mute 1, until: not a day"),
+        ({"until": 2030}, "mute 1, until: not a day"),
+        ({"until": datetime(2030, 1, 1, tzinfo=UTC)}, "mute 1, until: not a day"),
+        ({"symptom": "exposed"}, "mute 1, symptom: 'exposed' is not a symptom"),
     ],
     ids=str,
 )

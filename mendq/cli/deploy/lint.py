@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.commands import CommandKind, command
 from mendq.cli.deploy.lint_text import print_run
 from mendq.cli.exit_codes import CommandError, Exit
@@ -142,6 +143,8 @@ def _mute_findings(result: LintResult, mute_list: MuteList) -> LintResult:
     """Return the result with the muted findings among the ignored ones."""
     for logical_id, queue_name in result.queue_name_by_id.items():
         mute_list.note_checked(result.checked_symptoms, logical_id, queue_name)
+        unchecked_symptoms = SYMPTOM_BY_NAME.keys() - result.checked_symptoms
+        mute_list.note_unchecked(unchecked_symptoms, logical_id, queue_name)
     findings: list[LintFinding] = []
     muted_findings: list[LintFinding] = []
     for finding in result.findings:

@@ -328,9 +328,16 @@ def _find_mutes(
     A queue that could not be checked completely makes no mute stale.
     """
     unchecked_targets = region_scan.explain_unchecked(scan_result)
+    mute_list.note_listed(
+        pattern for pattern in region_scan.patterns if pattern not in unchecked_targets
+    )
     for queue in region_scan.queues:
         if queue.queue_arn not in unchecked_targets:
             mute_list.note_checked(_SCANNED_SYMPTOMS, queue.name)
+    for target in unchecked_targets:
+        queue_arn = queue_arn_or_none(target)
+        if queue_arn is not None:
+            mute_list.note_unchecked(_SCANNED_SYMPTOMS, parse_queue_arn(queue_arn).name)
     mute_by_finding: dict[Finding, Mute] = {}
     for finding in scan_result.findings:
         queue_name = parse_queue_arn(finding.queue_arn).name

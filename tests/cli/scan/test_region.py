@@ -562,6 +562,22 @@ def test_scan_reports_a_mute_as_stale_once_its_queue_was_checked_without_the_sym
     )
 
 
+def test_scan_of_one_queue_does_not_call_a_mute_of_several_queues_stale(
+    stackless_operator: Operator, tmp_path: Path
+) -> None:
+    stackless_operator.aws.later(hours=-8)
+    for name in ("orders-a", "orders-b"):
+        stackless_operator.aws.clients.sqs.create_queue(QueueName=name)
+    stackless_operator.aws.later(hours=8)
+    mutes = tmp_path / "mutes.toml"
+    mute = '[[mute]]\nqueue = "orders-*"\nsymptom = "policy_is_public"\nreason = "r"\n'
+    mutes.write_text(f"{mute}until = 2100-01-01\n")
+    options = ("--config", str(mutes))
+    assert stackless_operator.run_json("scan", "--queue", "orders-a", *options)["stale"] == []
+    (stale,) = stackless_operator.run_json("scan", *options)["stale"]
+    assert "names 2 checked queues, and none has the symptom" in stale["because"]
+
+
 def test_scan_with_a_wrong_mute_list_exits_2_and_asks_aws_nothing(
     stackless_operator: Operator, tmp_path: Path
 ) -> None:
