@@ -133,8 +133,8 @@ class EvidenceKind:
     Attributes:
         severity_class: The class of the findings.
         text: The evidence in words, for tables. Empty if the symptom has only one kind.
-        is_of_template: True if lint uses this kind, and scans use the symptom's first kind: the
-            same fault does something else in a template, before it is deployed.
+        is_of_template: True if a template can show this kind. If a symptom has such kinds, lint
+            finds no others.
     """
 
     severity_class: SeverityClass
@@ -387,10 +387,14 @@ class Symptom:
 
     def find_class_in_template(self, fault: DetectedFault) -> SeverityClass:
         """Return the severity class of a fault that lint found in a template."""
-        kinds_of_template = [kind for kind in self.evidence_kinds if kind.is_of_template]
-        if fault.evidence_kind is None and kinds_of_template:
-            return kinds_of_template[0].severity_class
-        return self.find_class(fault)
+        kind = fault.evidence_kind or self.evidence_kinds_in_template[0]
+        return kind.severity_class
+
+    @property
+    def evidence_kinds_in_template(self) -> tuple[EvidenceKind, ...]:
+        """The kinds of evidence that a template can show: all, if no kind is marked for it."""
+        kinds_of_template = tuple(kind for kind in self.evidence_kinds if kind.is_of_template)
+        return kinds_of_template or self.evidence_kinds
 
     @property
     def is_unconfirmed(self) -> bool:

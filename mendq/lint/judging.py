@@ -57,6 +57,7 @@ from mendq.model.queue import parse_queue_arn, queue_arn_or_none, read_number_at
 from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import TagUnreadable
+from mendq.notifications.text import format_count
 
 # Symptoms that a queue's configuration alone shows. What a template shows of
 # `mapping_wastes_receives` is `concurrency_too_small` here.
@@ -168,8 +169,9 @@ _Reported = TypeVar("_Reported", LintFinding, UncheckedPlace)
 
 
 def list_severities(symptom: Symptom) -> tuple[LintSeverity, ...]:
-    """Return the severities that the findings of a symptom can have, the usual one first."""
-    severities = [LINT_SEVERITY_BY_CLASS[kind.severity_class] for kind in symptom.evidence_kinds]
+    """Return the severities that findings of a symptom can have in a template."""
+    kinds = symptom.evidence_kinds_in_template
+    severities = [LINT_SEVERITY_BY_CLASS[kind.severity_class] for kind in kinds]
     return tuple(dict.fromkeys(severities))
 
 
@@ -316,9 +318,7 @@ def _list_wrong_ignores(ignores: Iterable[InlineIgnore]) -> Iterator[UncheckedPl
         if ignore.problem:
             yield UncheckedPlace(*ignore.place, ignore.problem)
         elif ignore.symptom not in _CHECKED_SYMPTOM_NAMES:
-            yield UncheckedPlace(
-                *ignore.place, f"{ignore.symptom} is no symptom that is looked for"
-            )
+            yield UncheckedPlace(*ignore.place, f"lint does not check the symptom {ignore.symptom}")
 
 
 def _check_whole_template(
@@ -492,8 +492,8 @@ def _find_switched_off_function(queue: DeclaredQueue) -> DetectedFault | None:
     for consumer in queue.lambda_consumers:
         if consumer.reserved_concurrency == 0 and not queue.dlq_sources:
             return DetectedFault(
-                f"the reserved concurrency of {consumer.name} is 0, so it may not run at all: each "
-                "try is throttled, and counts as a receive",
+                f"Lambda never runs {consumer.name}, because its reserved concurrency is 0. Each "
+                "throttled try counts as a receive",
                 mapping_id=consumer.mapping_id,
             )
     return None
@@ -530,9 +530,10 @@ def _compare_times(queue: DeclaredQueue) -> DetectedFault | None:
     if receive_count is None or visibility_seconds * receive_count < retention_seconds:
         return None
     return DetectedFault(
-        f"{receive_count:,} receives, with the visibility timeout of {visibility_seconds:,} s "
-        f"after each, take {visibility_seconds * receive_count:,} s, and the retention is "
-        f"{retention_seconds:,} s: a message that fails expires before it reaches the DLQ"
+        "a message that fails can expire before it reaches the DLQ: "
+        f"{format_count(receive_count, 'receive')} may take {visibility_seconds * receive_count:,} "
+        f"s (visibility timeout {visibility_seconds:,} s each), and the queue keeps messages for "
+        f"{retention_seconds:,} s"
     )
 
 

@@ -43,26 +43,29 @@ class SeverityClass(StrEnum):
 
 _RANK_BY_CLASS = {severity_class: position for position, severity_class in enumerate(SeverityClass)}
 _TITLE_BY_CLASS = {
-    SeverityClass.LOSING: "losing messages",
+    SeverityClass.LOSING: "losing or duplicating messages",
     SeverityClass.WILL_LOSE: "will lose messages",
     SeverityClass.MAY_LOSE: "may lose messages",
 }
 _MEANING_BY_CLASS = {
     SeverityClass.EXPOSED: "Anyone can send, receive or delete.",
-    SeverityClass.LOSING: "Messages are lost, expire or are handled twice now.",
+    SeverityClass.LOSING: "Messages are lost, expire, or are handled twice, now.",
     SeverityClass.STANDING_STILL: (
-        "Nothing is finished, nobody reads, or a producer or the key is refused. In a template: "
-        "AWS refuses to deploy it, or its function cannot run."
+        "Nothing is finished, nothing reads the queue, or AWS refuses a producer or the use of the "
+        "key. In a template: AWS refuses to deploy it, or its function cannot run."
     ),
     SeverityClass.FAILING_IN_PART: (
         "Some messages fail or reach the DLQ, retries wait for hours, the backlog grows, one "
         "message group holds up others, or some calls are throttled."
     ),
     SeverityClass.WILL_LOSE: (
-        "Messages will be lost in normal operation: nothing has to break for it but one message."
+        "Messages will be lost in normal operation: one message that cannot be handled is enough."
     ),
     SeverityClass.MAY_LOSE: "Messages can be lost or handled twice under load or after a failure.",
-    SeverityClass.HYGIENE: "No message is at risk: encryption, alarms, tags, cost.",
+    SeverityClass.HYGIENE: (
+        "Nothing that people want to keep is at risk: encryption, alarms, tags, cost, and messages "
+        "that may expire on purpose."
+    ),
 }
 
 

@@ -44,7 +44,7 @@ class ReportedFinding(Struct, frozen=True):
         queue_name: the queue's name.
         symptom: the symptom's name.
         sentence: the sentence with the measured numbers.
-        severity: the title of its severity class, such as `losing messages`.
+        severity: the title of its severity class, such as `will lose messages`.
         runbook: the path of the symptom's runbook.
     """
 

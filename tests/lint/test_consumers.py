@@ -120,7 +120,7 @@ def test_function_with_a_reserved_concurrency_of_0_is_an_error_and_no_warning_be
     (finding,) = _list_findings(_make_resources(0, **_limit(10)))
     assert (finding.symptom, finding.severity) == ("consumer_throttled", LintSeverity.ERROR)
     assert finding.path == "Resources.Reads"
-    assert "the reserved concurrency of Bill is 0" in finding.because
+    assert "Lambda never runs Bill, because its reserved concurrency is 0" in finding.because
 
 
 def test_disabled_mapping_is_an_error_unless_something_else_reads_the_queue() -> None:
@@ -128,7 +128,7 @@ def test_disabled_mapping_is_an_error_unless_something_else_reads_the_queue() ->
     (finding,) = _list_findings(resources)
     assert (finding.symptom, finding.severity) == ("consumer_stopped", LintSeverity.ERROR)
     assert finding.path == "Resources.Reads"
-    assert finding.remedy == ("# in Reads", "Enabled: true")
+    assert finding.remedy == ("# add to Reads", "Enabled: true")
     other_mapping = {**resources["Reads"]["Properties"], "Enabled": True}
     resources["ReadsToo"] = {"Type": resources["Reads"]["Type"], "Properties": other_mapping}
     assert _list_findings(resources) == []
@@ -185,7 +185,7 @@ def test_stopped_pipe_is_reported_as_a_stopped_consumer() -> None:
     (finding,) = _list_findings(resources)
     assert finding.symptom == "consumer_stopped"
     assert finding.path == "Resources.Copy"
-    assert finding.remedy == ("# in Copy", "DesiredState: RUNNING")
+    assert finding.remedy == ("# add to Copy", "DesiredState: RUNNING")
 
 
 def test_pipe_whose_state_a_condition_decides_is_not_reported() -> None:
@@ -220,7 +220,7 @@ Resources:
     events = "Resources.Bill.Properties.Events"
     assert findings["concurrency_too_small"].path == f"{events}.Order"
     assert findings["consumer_stopped"].path == f"{events}.Late"
-    assert findings["consumer_stopped"].remedy[0] == "# in Bill.Properties.Events.Late"
+    assert findings["consumer_stopped"].remedy[0] == "# add to Bill.Properties.Events.Late"
 
 
 def test_remedies_for_a_serverless_event_are_settings_of_its_language() -> None:

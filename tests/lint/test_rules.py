@@ -108,6 +108,15 @@ def test_each_checked_symptom_has_its_own_cfn_lint_rule_id_between_9501_and_9999
     assert all(rule.id[0] in "EWI" and 9500 < int(rule.id[1:]) < 10_000 for rule in RULES)
 
 
+def test_symptom_whose_template_faults_are_all_errors_has_no_rule_for_warnings_or_notes() -> None:
+    symptom_names = {"consumer_throttled", "messages_expire"}
+    letters_by_symptom = {
+        rule.shortdesc: rule.id[0] for rule in RULES if rule.shortdesc in symptom_names
+    }
+    rule_count = sum(rule.shortdesc in symptom_names for rule in RULES)
+    assert (rule_count, set(letters_by_symptom.values())) == (2, {"E"})
+
+
 def test_pre_commit_hook_names_the_packages_program_lint_command_and_extra() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

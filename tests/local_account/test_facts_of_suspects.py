@@ -113,7 +113,7 @@ def test_scan_of_unmeasured_queue_reports_function_with_reserved_concurrency_0(
         function.client.put_function_concurrency(**limit, ReservedConcurrentExecutions=0)
         queue.send()
         eventually(lambda: queue.count("ApproximateNumberOfMessagesNotVisible") == 1)
-        assert "may not run at all" in scan_queue(tiny, queue)["consumer_throttled"]
+        assert "Lambda never runs" in scan_queue(tiny, queue)["consumer_throttled"]
         function.client.delete_function_concurrency(**limit)
         eventually(lambda: queue.count("ApproximateNumberOfMessagesNotVisible") == 0)
         assert "consumer_throttled" not in scan_queue(tiny, queue)

@@ -1,4 +1,4 @@
-"""Test how a scan finds functions that may not run: their reserved concurrency is 0."""
+"""Test how a scan finds functions that Lambda never runs: their reserved concurrency is 0."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_function_that_may_not_run_is_found_on_a_queue_that_was_changed_too_late
     (healed,) = scanner.heal()
     assert healed.error_by_message_id == {}
     (transition,) = scanner.account.transitions()
-    assert "may not run at all" in str(transition)
+    assert "Lambda never runs" in str(transition)
 
 
 def test_function_that_may_not_run_is_found_if_the_metrics_of_the_day_are_spent(

@@ -69,7 +69,9 @@ LEAST_SHARE_OF_BAD_MESSAGES = 0.75
 # SQS reports the age once a minute. So the age that shows a timeout may be lower by that.
 _AGE_RESOLUTION_SECONDS = int(DATAPOINT_PERIOD.total_seconds())
 
-_MESSAGES_EXPIRE = EvidenceKind(SeverityClass.LOSING, "messages expire after crash upon crash")
+_MESSAGES_EXPIRE = EvidenceKind(
+    SeverityClass.LOSING, "messages expire because consumers crash again and again"
+)
 # These symptoms explain why receives end in no delete.
 EXPLAINING_SYMPTOMS = SYMPTOMS_TO_FIX_FIRST | {
     "dlq_missing",
@@ -135,7 +137,11 @@ def _count_messages_in_dlq(facts: Facts, measurement_of_queue: Measurement) -> i
 
 
 def _count_expired_messages(facts: Facts, measurement_of_queue: Measurement) -> int:
-    """Return how many messages expired; 0 if they moved to the DLQ or the queue may forget them."""
+    """Return how many messages expired.
+
+    Return 0 if inexact counters, the DLQ, or a retention that is short on purpose explain the
+    number, or if no message was old enough to expire.
+    """
     lost_message_count = measurement_of_queue.messages_gone_undeleted
     is_old_enough = (
         measurement_of_queue.highest_oldest_age_seconds

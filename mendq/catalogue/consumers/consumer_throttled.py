@@ -3,7 +3,7 @@
 The fault: the function's reserved concurrency, or the account's, is used up, so Lambda throttles
 invocations. The messages of a throttled invocation return to the queue after the visibility
 timeout, and each try counts as a receive. With a DLQ, a message that no code has seen can be moved
-there. With a reserved concurrency of 0 the function may not run at all.
+there. With a reserved concurrency of 0 Lambda never runs the function.
 
 How it shows: at least a tenth of the last hour's invocations were throttled, and messages wait or
 were received and not deleted. Such messages are in flight or in the DLQ, and not visible. A
@@ -44,10 +44,16 @@ from mendq.notifications.text import format_count, format_duration
 # From this share of throttled invocations on, the queue is reported. Less is normal in a short
 # peak, because Lambda tries again automatically.
 LEAST_THROTTLED_SHARE = 0.1
+_THROTTLED = EvidenceKind(SeverityClass.FAILING_IN_PART, "Lambda throttles a part of the runs")
+_SWITCHED_OFF = EvidenceKind(
+    SeverityClass.STANDING_STILL,
+    "the function's reserved concurrency is 0",
+    is_of_template=True,
+)
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Report a function that may not run, or else the one with the most throttled invocations.
+    """Report a function that Lambda never runs, or else the one with the most throttled runs.
 
     None if that share is below LEAST_THROTTLED_SHARE (a tenth), or if the queue has no messages
     that the function cannot handle.
@@ -56,7 +62,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def detect_fact(facts: Facts, _now: datetime) -> DetectedFault | None:
-    """Find a queue that was not measured, and that is read by a function that may not run."""
+    """Find a queue that was not measured, and whose function Lambda never runs."""
     return _find_switched_off_fault(facts)
 
 
@@ -71,13 +77,17 @@ def _find_switched_off_fault(facts: Facts) -> DetectedFault | None:
     held_count = facts.visible + facts.in_flight
     unfinished_count = _count_unfinished_messages(facts)
     if held_count:
-        messages_text = f"Waiting or in flight: {format_count(held_count, 'message')}"
+        verb = "is" if held_count == 1 else "are"
+        messages_text = f"{format_count(held_count, 'message')} {verb} waiting or in flight"
     elif unfinished_count > MARGIN_MESSAGES:
-        messages_text = f"Received and never deleted: {format_count(unfinished_count, 'message')}"
+        count_text = format_count(unfinished_count, "message")
+        messages_text = f"{count_text} were received and never deleted"
     else:
         return None
     return DetectedFault(
-        f"{function.name} may not run at all: its reserved concurrency is 0. {messages_text}"
+        f"Lambda never runs {function.name}, because its reserved concurrency is 0. "
+        f"{messages_text}",
+        evidence_kind=_SWITCHED_OFF,
     )
 
 
@@ -91,8 +101,9 @@ def _find_throttled_fault(facts: Facts) -> DetectedFault | None:
         return None
     unfinished_count = _count_unfinished_messages(facts)
     if measurement.now.visible:
+        verb = "waits" if measurement.now.visible == 1 else "wait"
         messages_text = (
-            f"{format_count(measurement.now.visible, 'message')} waiting, the oldest for "
+            f"{format_count(measurement.now.visible, 'message')} {verb}, the oldest for "
             f"{measurement.now.oldest_age_seconds:,} s"
         )
     elif unfinished_count > measurement.counter_tolerance:
@@ -104,7 +115,8 @@ def _find_throttled_fault(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"{100 * throttled_share:.0f} % of the invocations of {throttled_function.name} were "
-        f"throttled, and {messages_text}"
+        f"throttled, and {messages_text}",
+        evidence_kind=_THROTTLED,
     )
 
 
@@ -120,7 +132,7 @@ def _count_unfinished_messages(facts: Facts) -> int:
 
 
 def _find_most_throttled_function(facts: Facts) -> LambdaConsumer | None:
-    """Return a function that may not run, or else the one with the largest throttled share.
+    """Return a function that Lambda never runs, or else the one with the largest throttled share.
 
     None if no function reads the queue.
     """
@@ -142,37 +154,44 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     function = _find_most_throttled_function(facts)
     is_switched_off = function is not None and function.is_switched_off
     max_receive_count = facts.max_receive_count
-    consequence_text = (
-        f"each throttled try counts as a receive, and after {max_receive_count} of them a message "
-        "that no "
-        "code has seen goes to the DLQ"
-        if max_receive_count
-        else f"messages wait until {'it may run' if is_switched_off else 'Lambda has room'}"
-    )
-    cause_text = (
-        "Its reserved concurrency or the account's is too small for what comes, or the mapping "
-        "lets in more than that"
-    )
-    if is_switched_off:
-        cause_text = (
-            "Its event source mapping receives the messages all the same and gives them back. If "
-            "it was switched off on purpose, disable the mapping too"
+    if max_receive_count:
+        consequence_text = (
+            "Each throttled try counts as a receive, and after "
+            f"{format_count(max_receive_count, 'receive')} a message moves to the DLQ, although no "
+            "code has seen it"
         )
-    reason = f"{facts.found}. {cause_text}: {consequence_text}"
-    return Escalate("consumer_throttled", reason, _make_concurrency_command(facts))
+    elif is_switched_off:
+        consequence_text = "The messages wait until the function can run"
+    else:
+        consequence_text = "The messages wait until Lambda can run the function more often"
+    if is_switched_off:
+        start_command = _make_function_command(facts, "delete-function-concurrency")
+        advice = (
+            f"To start the function again: {start_command}. If it is off on purpose, disable its "
+            "event source mapping"
+        )
+        reason = f"{facts.found}. {consequence_text}. {advice}"
+    else:
+        cause_text = (
+            "The function's reserved concurrency, or what is left of the account's, is too small "
+            "for the traffic, or the mapping's MaximumConcurrency is higher than the reserve"
+        )
+        reason = f"{facts.found}. {cause_text}. {consequence_text}"
+    # If this command prints nothing, the function has no reserved concurrency.
+    command = _make_function_command(facts, "get-function-concurrency")
+    return Escalate("consumer_throttled", reason, command)
 
 
-def _make_concurrency_command(facts: Facts) -> str:
-    """Return the command that shows the most throttled function's reserved concurrency.
+def _make_function_command(facts: Facts, subcommand: str) -> str:
+    """Return a command of `aws lambda` for the most throttled function.
 
-    If the command prints nothing, the function has no reserved concurrency and shares the
-    account's. The command is empty if no Lambda function reads the queue.
+    It is empty if no Lambda function reads the queue.
     """
     throttled_function = _find_most_throttled_function(facts)
     if throttled_function is None:
         return ""
     function_option = f"--function-name {quote(throttled_function.name)}"
-    return make_aws_command("lambda get-function-concurrency", facts.queue_arn, function_option)
+    return make_aws_command(f"lambda {subcommand}", facts.queue_arn, function_option)
 
 
 def _make_queue_of_switched_off_function(**overrides: Any) -> Facts:
@@ -192,17 +211,10 @@ def _make_example_queue(throttled_share: float | None, **overrides: Any) -> Fact
 
 CONSUMER_THROTTLED = NotifiedSymptom(
     name="consumer_throttled",
-    sentence="Lambda may not run the queue's function as often as there are messages for it.",
+    sentence="Lambda cannot run the queue's function as often as there are messages for it.",
     plan_in_words="Page with the share of throttled invocations and how to see the concurrency.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
-    evidence_kinds=(
-        EvidenceKind(SeverityClass.FAILING_IN_PART, "on a queue that exists"),
-        EvidenceKind(
-            SeverityClass.STANDING_STILL,
-            "in a template: a reserved concurrency of 0",
-            is_of_template=True,
-        ),
-    ),
+    evidence_kinds=(_THROTTLED, _SWITCHED_OFF),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     extra_sections=QuotaSection("concurrent executions", "1,000", "lambda", "L-B99A9384"),
@@ -230,12 +242,12 @@ CONSUMER_THROTTLED = NotifiedSymptom(
         ),
         QueueExample("every invocation is", _make_example_queue(1.0), "consumer_throttled"),
         QueueExample(
-            "it may not run, and one message is in flight",
+            "Lambda never runs it, and one message is in flight",
             _make_queue_of_switched_off_function(ApproximateNumberOfMessagesNotVisible=1),
             "consumer_throttled",
         ),
         QueueExample(
-            "it may not run, and all messages are in the DLQ",
+            "Lambda never runs it, and all messages are in the DLQ",
             _make_queue_of_switched_off_function(sent=4, received=12),
             "consumer_throttled",
         ),
@@ -245,14 +257,14 @@ CONSUMER_THROTTLED = NotifiedSymptom(
             "consumer_throttled",
         ),
         QueueNearMiss(
-            "it may not run, and has nothing to do", _make_queue_of_switched_off_function()
+            "Lambda never runs it, and has nothing to do", _make_queue_of_switched_off_function()
         ),
         QueueNearMiss(
-            "it may not run, and all messages were deleted before",
+            "Lambda never runs it, and all messages were deleted before",
             _make_queue_of_switched_off_function(sent=400, received=400, deleted=397),
         ),
         QueueNearMiss(
-            "it may not run, and reads a DLQ",
+            "Lambda never runs it, and reads a DLQ",
             as_dlq(_make_queue_of_switched_off_function(ApproximateNumberOfMessages=9)),
         ),
         QueueNearMiss(

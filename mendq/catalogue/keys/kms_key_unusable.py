@@ -6,8 +6,8 @@ use. No message is sent or received. If the key is deleted, every message that i
 How it shows: CloudTrail records failed calls with KMS.DisabledException, KMS.InvalidStateException,
 KMS.NotFoundException or KMS.InvalidKeyUsageException. A scan asks KMS for the state of a customer
 managed key: that the key cannot be used is a fact, which needs no failed call and no metric. It
-asks only for suspects, and for queues in use on which nothing happened for hours. A key that KMS
-does not show to Mendq is no finding: the scan says that it did not judge it.
+asks only for suspects, and for queues whose traffic stopped hours ago. A key that KMS does not show
+to Mendq is not a finding: the scan says that it did not check it.
 
 What Mendq does: it notifies people, with the command that shows the key's state, and says that a
 planned deletion has a deadline. It never touches a key or the queue's encryption: only the key's
@@ -49,12 +49,13 @@ from mendq.model.severity_class import SeverityClass
 from mendq.model.traffic import count_messages
 from mendq.notifications.text import format_count, format_utc_time
 
+_ALIAS_PREFIX = "alias/"
 _SENTENCE_BY_STATE = {
     "Disabled": "is disabled",
-    "PendingDeletion": "waits for its deletion",
-    "PendingReplicaDeletion": "waits for its deletion, after that of its replicas",
+    "PendingDeletion": "will be deleted",
+    "PendingReplicaDeletion": "will be deleted once its replicas are deleted",
     "PendingImport": "waits for the import of its key material",
-    "Unavailable": "is unavailable, as the key store that holds it is",
+    "Unavailable": "is unavailable, because its custom key store is disconnected",
     MISSING_KEY_STATE: "does not exist",
 }
 
@@ -72,8 +73,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     if key_state.deletion_at is not None and key_state.seconds_left is not None:
         deletion_text = f" on {format_utc_time(key_state.deletion_at)}"
     return DetectedFault(
-        f"the key {facts.kms_key} {_SENTENCE_BY_STATE[key_state.state]}{deletion_text}, and "
-        f"encrypts this queue, which holds {format_count(held_count, 'message')}",
+        f"the queue's key {facts.kms_key} {_SENTENCE_BY_STATE[key_state.state]}{deletion_text}, "
+        f"and the queue holds {format_count(held_count, 'message')}",
         seconds_left=key_state.seconds_left if held_count else None,
     )
 
@@ -88,6 +89,9 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     if key is None:
         return refuse_without_key(facts)
     if facts.found:
+        if facts.kms_key_state is not None and facts.kms_key_state.state == MISSING_KEY_STATE:
+            reason = f"{facts.found}. {_advise_about_missing_key(key)}"
+            return Escalate("key_unusable", reason, make_describe_key_command(facts, key))
         reason = (
             f"{facts.found}. No message is sent or received until the key's administrator makes it "
             "usable again"
@@ -107,6 +111,23 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Escalate("key_unusable", reason, make_describe_key_command(facts, key))
 
 
+def _advise_about_missing_key(key: str) -> str:
+    """Return what a missing key does, and what people can do.
+
+    Nobody can bring a deleted key back. Only an alias or a wrong name can be corrected.
+    """
+    cure = (
+        "If only the alias is gone, point it at the key again"
+        if _ALIAS_PREFIX in key
+        else "If the queue names a wrong key, correct its KmsMasterKeyId"
+    )
+    return (
+        f"So no message is sent or received. {cure}. If the key was deleted, the messages that it "
+        "encrypted are lost: give the queue another key, or SQS's own (SqsManagedSseEnabled), so "
+        "that new messages get through"
+    )
+
+
 _RECEIVE_WITH_DISABLED_KEY = failed_call("ReceiveMessage", "KmsDisabled")
 
 
@@ -115,10 +136,10 @@ def _make_example(title: str, event_name: str, error_code: str, key: str = KEY_A
     return CallExample(title, call, queue(KmsMasterKeyId=key), "key_unusable")
 
 
-def _make_queue(state: str, visible: int = 0, **key_values: Any) -> Facts:
+def _make_queue(state: str, visible: int = 0, kms_key: str = KEY_ARN, **key_values: Any) -> Facts:
     """Return a queue whose key is in this state, with this number of waiting messages."""
     return queue(
-        KmsMasterKeyId=KEY_ARN,
+        KmsMasterKeyId=kms_key,
         kms_key_state=KeyState(state, **key_values),
         ApproximateNumberOfMessages=visible,
     )
@@ -161,7 +182,12 @@ KMS_KEY_UNUSABLE = NotifiedSymptom(
         QueueExample("its key store is away", _make_queue("Unavailable"), "key_unusable"),
         QueueExample("it is gone", _make_queue(MISSING_KEY_STATE), "key_unusable"),
         QueueExample(
-            "it waits for its deletion, and messages wait",
+            "its alias is gone, and messages wait",
+            _make_queue(MISSING_KEY_STATE, visible=9, kms_key="alias/orders"),
+            "key_unusable",
+        ),
+        QueueExample(
+            "it will be deleted, and messages wait",
             _make_queue(
                 "PendingDeletion",
                 deletion_at=EXAMPLE_TIME + timedelta(days=7),

@@ -39,7 +39,7 @@ def _print_result(out: Output, result: LintResult) -> None:
     for finding in result.findings:
         _print_finding(out, finding)
     if result.ignored:
-        out.say_heading("ignored, as the template or --ignore says")
+        out.say_heading("ignored (by the template, --ignore or mendq.toml)")
         out.say_labelled(
             [(finding.symptom, "dim", _describe_ignored(finding)) for finding in result.ignored]
         )
