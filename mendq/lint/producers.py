@@ -56,7 +56,7 @@ _POLICIES_WITHOUT_SENDING = re.compile(
     r"|CloudWatchLambdaInsightsExecutionRolePolicy)"
 )
 _ACCOUNT_REGEX = re.compile(r"[0-9]{12}")
-_LOST_WITHOUT_ERROR = "what it sends is lost, and no error shows it"
+_LOST_WITHOUT_ERROR = "its messages are lost; only a CloudWatch metric of the sender counts them"
 _NOT_DEPLOYED = "AWS refuses to deploy it"
 _LOST_DEAD_MESSAGES = "what it cannot deliver is lost instead of kept"
 # The policy of a key that declares none: only policies of its own account can grant more.

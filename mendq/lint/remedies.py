@@ -254,7 +254,7 @@ def _make_sqs_keys_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
 def _make_batch_failures_lines(
     queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> TemplateLines:
-    """Return the property that lets a mapping take the answer which messages failed."""
+    """Return the lines that set ReportBatchItemFailures on a mapping."""
     fault = detect_batch_failures_not_reported(queue)
     template = declared_queues.template
     owner = _name_resource(fault.mapping_id if fault else "", declared_queues)
@@ -262,7 +262,7 @@ def _make_batch_failures_lines(
     if template.expansion:
         setting = template.expansion.batch_failures_setting
     return (
-        f"# in {owner}; then let the code return batchItemFailures",
+        f"# add to {owner}. Then change the function's code to return batchItemFailures",
         *template.render_declaration(*setting),
     )
 
@@ -283,7 +283,7 @@ def _name_function(consumer: DeclaredConsumer, declared_queues: DeclaredQueues) 
 def _make_enabling_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
     """Return the property that enables a mapping or starts a pipe."""
     disabled = queue.disabled_mappings[0]
-    comment = f"# in {_name_resource(disabled.logical_id, declared_queues)}"
+    comment = f"# add to {_name_resource(disabled.logical_id, declared_queues)}"
     template = declared_queues.template
     if disabled.type != EVENT_SOURCE_MAPPING_TYPE:
         return comment, *template.render_declaration("DesiredState", "RUNNING")
@@ -313,7 +313,7 @@ def _make_concurrency_lines(queue: DeclaredQueue, declared_queues: DeclaredQueue
         advice = f"reserve at least {needed} for {function}"
         return (f"# {advice}, or leave its ReservedConcurrentExecutions out",)
     template = declared_queues.template
-    comment = f"# in {_name_resource(consumer.mapping_id, declared_queues)}"
+    comment = f"# add to {_name_resource(consumer.mapping_id, declared_queues)}"
     setting: tuple[str, Any] = ("ScalingConfig", {"MaximumConcurrency": reserved_concurrency})
     if template.expansion and template.is_generated(consumer.mapping_id):
         setting_name = template.expansion.limit_setting_name
@@ -327,7 +327,11 @@ def _make_filter_lines(queue: DeclaredQueue, _declared_queues: DeclaredQueues) -
     if fault is not None and fault.evidence_kind is SEVERAL_CONSUMERS:
         place = "in the SNS subscription (FilterPolicy) or the EventBridge rule"
         return (f"# give each consumer a queue of its own, and filter before it: {place}",)
-    return ("# if these messages matter, leave the filter out, and skip them in the code",)
+    comment = (
+        "# SQS deletes messages that this filter does not match. If you need them, remove the "
+        "filter and handle them in the code. If not, ignore this finding with the reason"
+    )
+    return (comment,)
 
 
 def _make_retention_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:

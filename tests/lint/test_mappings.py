@@ -170,7 +170,9 @@ def test_lint_of_batches_without_failure_reports_points_to_the_mapping() -> None
         finding for finding in result.findings if finding.symptom == "batch_failures_not_reported"
     ]
     assert finding.path == PLACE
-    assert finding.remedy[0] == "# in Reads; then let the code return batchItemFailures"
+    assert finding.remedy[0] == (
+        "# add to Reads. Then change the function's code to return batchItemFailures"
+    )
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_lint_of_an_sqs_event_in_batches_without_failure_reports_points_to_the_e
     assert _list_findings(result) == ["Orders: batch_failures_not_reported"]
     (finding,) = result.findings
     assert finding.path == "Resources.Bill.Properties.Events.New"
-    assert finding.remedy[0].startswith("# in Bill.Properties.Events.New; ")
+    assert finding.remedy[0].startswith("# add to Bill.Properties.Events.New. ")
     assert "FunctionResponseTypes:" in finding.remedy
 
 

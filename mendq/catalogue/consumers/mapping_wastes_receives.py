@@ -86,8 +86,8 @@ def _list_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[str]:
 def _list_concurrency_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[str]:
     """Yield the fault of a MaximumConcurrency above the function's reserved concurrency.
 
-    A reserved concurrency of 0 is not a fault, because people switch a function off in this way. A
-    function without reserved concurrency shares the account's concurrency.
+    A reserved concurrency of 0 is left out: `consumer_throttled` reports it. A function without
+    reserved concurrency shares the account's concurrency.
     """
     reserved_concurrency = consumer.reserved_concurrency
     if not reserved_concurrency:
