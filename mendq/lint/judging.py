@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.producer_refused import PRODUCER_REFUSED, list_producer_admissions
+from mendq.catalogue.consumers.batch_failures_not_reported import BATCH_FAILURES_NOT_REPORTED
 from mendq.catalogue.consumers.concurrency_too_small import (
     CONCURRENCY_TOO_SMALL,
     find_fault_in_template,
@@ -51,7 +52,7 @@ from mendq.lint.template import (
 )
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue, infer_deploy_target
 from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
-from mendq.model.facts import Need
+from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none, read_number_attribute
 from mendq.model.severity_class import SeverityClass
@@ -74,6 +75,8 @@ CHECKED_SYMPTOMS = (
     CONSUMER_THROTTLED,
     MESSAGES_EXPIRE,
 )
+# Symptoms of one mapping: a queue can have them more than once.
+_SYMPTOMS_OF_MAPPINGS = (BATCH_FAILURES_NOT_REPORTED, CONCURRENCY_TOO_SMALL)
 _CHECKED_SYMPTOM_NAMES = frozenset(symptom.name for symptom in CHECKED_SYMPTOMS)
 # Steps of work (see `WorkBudget`) for checking one queue and for reporting one result.
 _WORK_STEPS_PER_QUEUE = 500
@@ -410,7 +413,28 @@ def _check_symptoms(
             continue
         if finding is not None:
             findings.append(finding)
+        if symptom in _SYMPTOMS_OF_MAPPINGS:
+            findings += _check_further_mappings(symptom, queue, declared_queues)
     return findings, symptom_names_by_cause
+
+
+def _check_further_mappings(
+    symptom: Symptom, queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> Iterator[LintFinding]:
+    """Yield the findings about all mappings of a queue but the first that has the symptom."""
+    fault = symptom.detection.detect(queue) if symptom.detection else None
+    while fault is not None and symptom.detection is not None:
+        mapping_id = fault.mapping_id
+        other_consumers = tuple(
+            consumer for consumer in queue.lambda_consumers if consumer.mapping_id != mapping_id
+        )
+        if len(other_consumers) == len(queue.lambda_consumers):
+            return
+        queue = replace(queue, lambda_consumers=other_consumers)
+        fault = symptom.detection.detect(queue)
+        finding = _check_symptom(symptom, queue, declared_queues)
+        if finding is not None:
+            yield finding
 
 
 def _make_unchecked_place(
@@ -603,7 +627,7 @@ def _check_timeout(
         facts, timeout_needs, timeout_ceiling_seconds
     )
     fault = DetectedFault(
-        fault_text, evidence_kind=BELOW_NEED if unmet_timeout_needs else BELOW_ADVICE
+        fault_text, evidence_kind=BELOW_NEED if _is_work_longer(facts) else BELOW_ADVICE
     )
     finding = _make_finding(
         declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], fault
@@ -614,6 +638,20 @@ def _check_timeout(
         declared_queues, timeout_seconds, goal_timeout_seconds, timeout_ceiling_seconds
     )
     return replace(finding, remedy=timeout_remedy)
+
+
+def _is_work_longer(facts: Facts) -> bool:
+    """Return True if the work alone may take longer than the visibility timeout.
+
+    Then a message is handled twice in normal operation. If only the work and a full batching window
+    take longer, that needs a long run after a long wait.
+    """
+    consumers_without_window = tuple(
+        replace(consumer, batching_window_seconds=0) for consumer in facts.lambda_consumers
+    )
+    facts_without_window = replace(facts, lambda_consumers=consumers_without_window)
+    needs = needed_timeout.list_named_needs(facts_without_window)
+    return bool(needed_timeout.list_unmet_needs(facts_without_window, needs))
 
 
 def _make_timeout_remedy(

@@ -198,10 +198,10 @@ class DeclaredQueues:
     def _add_event_source_mapping(self, event_source_mapping: TemplateResource) -> None:
         """Add the function of an event source mapping to the consumers of the mapping's queue.
 
-        A mapping that is disabled is only recorded as such. One whose source is not a queue is
-        ignored. Raises UnknownValue if the source is not known or is a queue that the template does
-        not declare, or if it is not known whether the mapping is enabled or, because of a
-        condition, whether it exists.
+        A mapping that is disabled is only recorded as such. One of which that is not known counts
+        as enabled. One whose source is not a queue is ignored. Raises UnknownValue if the source is
+        not known or is a queue that the template does not declare, or if a condition decides
+        whether the mapping exists.
         """
         mapping_properties = event_source_mapping.properties
         source_arn = self.resolver.resolve_text(mapping_properties.get("EventSourceArn"))
@@ -209,7 +209,7 @@ class DeclaredQueues:
             if source_arn and source_arn.split(":")[2:3] == ["sqs"]:
                 raise UnknownValue("it reads a queue that the template does not declare")
             return
-        if self.resolver.resolve_text(mapping_properties.get("Enabled")) == "false":
+        if self.resolver.resolve_text_or_empty(mapping_properties.get("Enabled")) == "false":
             self._disabled_mappings_by_arn[source_arn].append(event_source_mapping)
             return
         if "Condition" in event_source_mapping.definition:

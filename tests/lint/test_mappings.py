@@ -190,3 +190,32 @@ def test_lint_of_a_mapping_that_reports_failures_or_may_do_so_has_no_finding_abo
 ) -> None:
     result = _lint_bytes(json.dumps({"Resources": _make_resources(**settings)}).encode())
     assert "batch_failures_not_reported" not in {finding.symptom for finding in result.findings}
+
+
+def test_lint_reports_each_mapping_of_a_queue_that_does_not_report_batch_failures() -> None:
+    resources = _make_resources()
+    resources["ReadsToo"] = resources["Reads"]
+    resources["ReadsWell"] = _make_resources(FunctionResponseTypes=["ReportBatchItemFailures"])[
+        "Reads"
+    ]
+    result = _lint_bytes(json.dumps({"Resources": resources}).encode())
+    paths = [
+        finding.path
+        for finding in result.findings
+        if finding.symptom == "batch_failures_not_reported"
+    ]
+    assert paths == ["Resources.Reads", "Resources.ReadsToo"]
+
+
+@pytest.mark.parametrize(
+    "enabled",
+    [{"Ref": "IsEnabled"}, {"Fn::If": ["IsLive", True, False]}],
+    ids=["a parameter without a default", "a condition"],
+)
+def test_lint_judges_a_mapping_as_enabled_if_that_is_not_known(enabled: dict[str, Any]) -> None:
+    resources = _make_resources(Enabled=enabled)
+    content = {"Parameters": {"IsEnabled": {"Type": "String"}}, "Resources": resources}
+    result = _lint_bytes(json.dumps(content).encode())
+    symptoms = {finding.symptom for finding in result.findings}
+    assert {"dlq_missing", "batch_failures_not_reported"} <= symptoms
+    assert "consumer_stopped" not in symptoms

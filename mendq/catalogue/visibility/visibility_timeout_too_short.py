@@ -76,7 +76,7 @@ _DUPLICATES = EvidenceKind(
 # A timeout that has done no harm yet, as lint finds it.
 BELOW_NEED = EvidenceKind(
     SeverityClass.WILL_LOSE,
-    "the timeout is below the function's own with its batching window, or below what a tag asks",
+    "the timeout is below the function's own, or below what a tag asks",
 )
 BELOW_ADVICE = EvidenceKind(
     SeverityClass.MAY_LOSE, "the timeout is below six times the function's, which AWS advises"
