@@ -256,7 +256,8 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=_ANY_QUEUE,
     ),
     "heartbeat_ends_early": OperatorStep(
-        "Let the consumers extend the visibility timeout until their work ends.",
+        "Find how the consumers set the visibility timeout (heartbeat, or VisibilityTimeout in "
+        "ReceiveMessage), and raise it above the longest work.",
         _SHOW_QUEUE_COMMAND,
         needs=_ANY_QUEUE,
     ),

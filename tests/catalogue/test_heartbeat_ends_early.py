@@ -133,7 +133,7 @@ def test_text_names_both_ways_in_which_consumers_set_their_timeout() -> None:
     assert symptom.plan
     answer = symptom.plan(replace(facts, found=fault.because), Limits())
     assert isinstance(answer, Refuse)
-    assert "consumers extend it, or set their own with each receive" in answer.reason
+    assert "they extend it or set their own, and it ends before the work does" in answer.reason
     assert "raise the limit of the heartbeat" in answer.reason
     assert "If they set VisibilityTimeout with each receive, raise it" in answer.reason
 

@@ -217,7 +217,7 @@ def test_redrive_is_only_proposed_and_names_outsiders_who_may_receive_from_the_s
     reason = expect_redrive_plan(
         dlq_with_messages(dlq_sources=(source(Policy=policy),)), Mode.PROPOSE
     )
-    assert "Others may read what goes back to orders" in reason
+    assert "may read every message that goes back to orders" in reason
     assert says in reason
 
 

@@ -96,7 +96,7 @@ def test_different_filters_on_one_queue_are_one_error_at_the_first_filter(
     (finding,) = _lint_consumers(*filters)
     assert finding.severity is LintSeverity.ERROR
     assert finding.path == path
-    assert finding.because.startswith(f"{filtered} reads the queue with a filter, and {other} ")
+    assert finding.because.startswith(f"{filtered} reads this queue with a filter, and {other} ")
     assert "a queue of its own" in finding.remedy[0]
 
 
@@ -105,7 +105,7 @@ def test_filter_of_a_pipe_counts_like_that_of_a_mapping() -> None:
     assert (alone.severity, alone.path) == (LintSeverity.WARNING, "Resources.Copy")
     (beside,) = _lint_consumers(PAID, Copy=_make_pipe())
     assert beside.severity is LintSeverity.ERROR
-    assert "the pipe Copy reads it too" in beside.because
+    assert "and the pipe Copy without one" in beside.because
     assert _lint_consumers(None, Copy=_make_pipe()) == []
     assert _lint_consumers(None, Copy=_make_pipe(PAID, DesiredState="STOPPED")) == []
 

@@ -1,9 +1,9 @@
 """Symptom `batch_failures_not_reported`: one message that fails brings its whole batch back.
 
-The fault: an event source mapping gives a Lambda function several messages at once, and does not
-take the function's answer which of them failed. If one fails, the run fails as a whole. All of its
-messages come back, and those that were done are done again. Each return counts as a receive, so
-good messages can reach the DLQ with the bad one.
+The fault: an event source mapping gives a Lambda function several messages at once, and lacks
+ReportBatchItemFailures, so the function cannot say which of them failed. If one fails, the run
+fails as a whole. All of its messages come back, and those that were done are done again. Each
+return counts as a receive, so good messages can reach the DLQ with the bad one.
 
 How it shows: in the event source mapping. Its batch size is above 1, and it has no
 ReportBatchItemFailures.
@@ -36,9 +36,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     for consumer in facts.lambda_consumers:
         if consumer.batch_size > 1 and not consumer.reports_item_failures:
             return DetectedFault(
-                f"{consumer.name} gets up to {consumer.batch_size:,} messages at once, and its "
-                "event source mapping does not take the answer which of them failed: if one fails, "
-                "all of them come back, done ones among them",
+                f"the event source mapping of {consumer.name} lacks ReportBatchItemFailures. If "
+                f"one of up to {consumer.batch_size:,} messages fails, the whole batch comes back, "
+                "also the messages that were finished",
                 mapping_id=consumer.mapping_id,
             )
     return None
@@ -62,7 +62,7 @@ BATCH_FAILURES_NOT_REPORTED = ReportedSymptom(
         QueueExample("batches of two, and no DLQ", standard_queue(**_with_consumer(batch_size=2))),
         QueueNearMiss("one message at a time", queue_with_dlq(5, **_with_consumer(batch_size=1))),
         QueueNearMiss(
-            "the mapping takes the answer",
+            "the mapping has ReportBatchItemFailures",
             queue_with_dlq(5, **_with_consumer(batch_size=10, reports_item_failures=True)),
         ),
         QueueNearMiss("no Lambda function reads it", queue_with_dlq(5)),

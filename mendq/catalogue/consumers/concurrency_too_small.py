@@ -1,4 +1,4 @@
-"""Symptom `concurrency_too_small`: a function may not run as often as Lambda begins to call it.
+"""Symptom `concurrency_too_small`: the function's reserved concurrency is too small for the queue.
 
 The fault: Lambda begins with five batches at once on a standard queue, and the function's reserved
 concurrency allows fewer. What it cannot run is throttled and goes back to the queue, and that
@@ -47,7 +47,7 @@ LEAST_HARMLESS_RECEIVE_COUNT = 11
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Report the first function that may run less often than Lambda begins to call it.
+    """Report the first function whose reserved concurrency is below the runs that Lambda starts.
 
     Functions whose mapping allows more runs than are reserved are left out:
     `mapping_wastes_receives` reports them.
@@ -102,8 +102,8 @@ def _describe_too_few_runs(consumer: LambdaConsumer, facts: Facts) -> DetectedFa
     return DetectedFault(
         f"the reserved concurrency of {consumer.name} is {consumer.reserved_concurrency:,}, and "
         f"Lambda begins with {runs_at_start} runs at once: the rest is throttled and given back, "
-        f"and after {facts.max_receive_count:,} receives a message that no code has seen is a DLQ "
-        "message",
+        f"and after {facts.max_receive_count:,} receives a message that no code has seen moves to "
+        "the DLQ",
         mapping_id=consumer.mapping_id,
     )
 
@@ -124,7 +124,8 @@ def _make_consumers(
 
 CONCURRENCY_TOO_SMALL = ReportedSymptom(
     name="concurrency_too_small",
-    sentence="A function may run less often at once than Lambda calls it for the queue.",
+    sentence="The function's reserved concurrency is lower than the number of runs that Lambda "
+    "starts at once for this queue.",
     plan_in_words="Report it; concurrency is for the owners of the account's functions to share.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),

@@ -35,7 +35,7 @@ from mendq.catalogue.examples import (
 )
 from mendq.catalogue.messages.messages_expire import (
     EXPIRED_SHARE_OF_RETENTION,
-    is_meant_to_forget,
+    may_expire_on_purpose,
 )
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -151,7 +151,7 @@ def _count_expired_messages(facts: Facts, measurement_of_queue: Measurement) -> 
         not is_old_enough
         or lost_message_count <= measurement_of_queue.counter_tolerance
         or _count_messages_in_dlq(facts, measurement_of_queue)
-        or is_meant_to_forget(facts, measurement_of_queue)
+        or may_expire_on_purpose(facts, measurement_of_queue)
     ):
         return 0
     return lost_message_count

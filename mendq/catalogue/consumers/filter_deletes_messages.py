@@ -44,10 +44,12 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     for other_reader in readers:
         if frozenset(other_reader.filters) != frozenset(first_filtered.filters):
+            difference_text = "with another one" if other_reader.filters else "without one"
             return DetectedFault(
-                f"{first_filtered.name} reads the queue with a filter, and {other_reader.name} "
-                "reads it too, with another filter or none: each message goes to only one of them, "
-                "and the filter deletes what is meant for the other",
+                f"{first_filtered.name} reads this queue with a filter, and {other_reader.name} "
+                f"{difference_text}. SQS gives each message to only one of them, and a filter that "
+                "does not match deletes the message. So messages for "
+                f"{other_reader.name} are deleted when {first_filtered.name} receives them",
                 mapping_id=first_filtered.mapping_id,
                 evidence_kind=SEVERAL_CONSUMERS,
             )

@@ -76,8 +76,8 @@ def _list_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[str]:
     if _returns_whole_batches(consumer, facts):
         fault_sentence = (
             f"{100 * (consumer.error_share or 0):.0f} % of the runs of {consumer.name} fail, and "
-            f"each brings up to {consumer.batch_size:,} messages back, done ones among them, until "
-            "its code answers with batchItemFailures and the mapping takes that"
+            f"each brings up to {consumer.batch_size:,} messages back, also finished ones, until "
+            "its code returns batchItemFailures and the mapping has ReportBatchItemFailures"
         )
         change = MappingChange(facts, consumer, replace(consumer, reports_item_failures=True))
         yield f"{fault_sentence}: {describe_mapping_change(change)}"
@@ -247,7 +247,10 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
         QueueExample("more pollers than are reserved for", _make_queue_with_pollers(200, 100, 20)),
         QueueExample("even the fewest pollers are too many", _make_queue_with_pollers(2, 19)),
         QueueNearMiss("they wait for less", _make_example_queue(1_000, batching_window_seconds=29)),
-        QueueNearMiss("the mapping takes answers", _make_example_queue(reports_item_failures=True)),
+        QueueNearMiss(
+            "the mapping has ReportBatchItemFailures",
+            _make_example_queue(reports_item_failures=True),
+        ),
         QueueNearMiss("one message at a time", _make_example_queue(batch_size=1)),
         QueueNearMiss("a failure now and then", _make_example_queue(error_share=0.04)),
         QueueNearMiss("hardly anything comes again", _make_example_queue(1_050)),

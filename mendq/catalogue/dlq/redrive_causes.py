@@ -189,9 +189,9 @@ def find_redrive_objection(
     # would not see a returned message that waits behind messages of another source.
     if dlq.is_fifo and set(source_arns) - {source.queue_arn}:
         return (
-            f"it is the DLQ of {format_count(len(source_arns), 'queue')} by now, and of a FIFO "
-            "group SQS shows only the first messages: what comes back behind another queue's is "
-            "not seen"
+            f"it is now the DLQ of {format_count(len(source_arns), 'queue')}. SQS returns only the "
+            "first messages of a FIFO group, so Mendq could not see a message that fails again "
+            "behind one of another queue"
         )
     if dlq.attributes.get("RedrivePolicy"):
         return "it has a DLQ itself"

@@ -209,8 +209,8 @@ def _list_readers_doubts(source_queue: QueueFacts) -> Iterator[str]:
     if outsider_text is not None:
         name = parse_queue_arn(source_queue.queue_arn).name
         yield (
-            f"Others may read what goes back to {name}: {outsider_text[:200]}. If that is not "
-            "intended, close the queue first"
+            f"Another account or service may read every message that goes back to {name}: "
+            f"{outsider_text[:200]}. If that is not intended, correct its policy before you approve"
         )
 
 

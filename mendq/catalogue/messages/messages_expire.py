@@ -49,7 +49,7 @@ SHORT_RETENTION_SECONDS = 3_600
 _CONSUMERS_TOO_SLOW = EvidenceKind(SeverityClass.LOSING, "consumers read the queue")
 _ON_PURPOSE = EvidenceKind(
     SeverityClass.HYGIENE,
-    "the queue may be meant to forget: nothing reads it, or it keeps "
+    "messages may expire on purpose: nothing reads the queue, or it keeps "
     "messages for less than an hour",
 )
 _CONTRADICTING_TIMES = EvidenceKind(
@@ -63,7 +63,7 @@ EXPLAINING_SYMPTOMS = frozenset(
 )
 
 
-def is_meant_to_forget(facts: Facts, measurement: Measurement) -> bool:
+def may_expire_on_purpose(facts: Facts, measurement: Measurement) -> bool:
     """Return True if messages may expire on purpose.
 
     Nothing was received, as from an archive. Or the retention period is so short that it was chosen
@@ -99,7 +99,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         or measurement.fruitless_receives >= lost_message_count
     ):
         return None
-    is_on_purpose = is_meant_to_forget(facts, measurement)
+    is_on_purpose = may_expire_on_purpose(facts, measurement)
     return DetectedFault(
         f"about {format_count(lost_message_count, 'message')} expired unread in "
         f"{format_duration(measurement.duration)}: SQS keeps a message for "
@@ -115,15 +115,15 @@ def detect(facts: Facts) -> DetectedFault | None:
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: a person must decide what the messages are worth.
 
-    It pages, except if the queue may be meant to forget (`is_meant_to_forget`). On a standard queue
+    It pages, unless messages may expire on purpose (`may_expire_on_purpose`). On a standard queue
     a message keeps its age when it moves to the DLQ, so a longer retention period needs one as long
     there: otherwise SQS deletes the message in the DLQ soon after the move.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
     command = list_consumers_command(facts.queue_arn)
-    if facts.measurement is not None and is_meant_to_forget(facts, facts.measurement):
+    if facts.measurement is not None and may_expire_on_purpose(facts, facts.measurement):
         advice = (
-            "Nothing receives from it. If it is an archive that is meant to forget, do nothing; "
+            "Nothing receives from it. If its messages may expire, as in an archive, do nothing; "
             "otherwise start its consumer"
             if facts.measurement.received == 0
             else "If its retention is short on purpose, do nothing; otherwise raise it"
@@ -161,7 +161,8 @@ def _make_example_queue(**overrides: Any) -> Facts:
 MESSAGES_EXPIRE = NotifiedSymptom(
     name="messages_expire",
     sentence="SQS deletes messages that nobody has read, because they are too old.",
-    plan_in_words="Page with how many messages were lost; without a page if it may be on purpose.",
+    plan_in_words="Page with how many messages expired. If they may expire on purpose, list the "
+    "finding as hygiene and do not page.",
     habit="keeps losing messages that expire",
     aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
     evidence_kinds=(_CONSUMERS_TOO_SLOW, _ON_PURPOSE, _CONTRADICTING_TIMES),

@@ -64,13 +64,15 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     measurement = facts.measurement
     seconds_in_flight = measurement.seconds_in_flight_per_receive or 0
+    handled_count = measurement.deleted - measurement.surplus_deletes
     return DetectedFault(
-        f"in {format_duration(measurement.duration)} {measurement.surplus_deletes:,} of "
-        f"{format_count(measurement.deleted, 'delete')} were too many: messages were handled "
-        "twice. A receive keeps its message in flight for about "
-        f"{format_duration(timedelta(seconds=round(seconds_in_flight)))}, while VisibilityTimeout "
-        f"is {facts.visibility_seconds:,} s: consumers extend it, or set their own with each "
-        "receive, and it ends before the work does",
+        f"in {format_duration(measurement.duration)}, consumers made "
+        f"{format_count(measurement.deleted, 'delete')} for about "
+        f"{format_count(handled_count, 'message')}, so messages were handled twice. Consumers keep "
+        "a message in flight for about "
+        f"{format_duration(timedelta(seconds=round(seconds_in_flight)))}, although "
+        f"VisibilityTimeout is {facts.visibility_seconds:,} s: they extend it or set their own, "
+        "and it ends before the work does",
         should_page=False,
     )
 
