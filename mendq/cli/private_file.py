@@ -52,7 +52,7 @@ def require_writable_path(path: Path) -> None:
     _require_plain_file(path)
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
         raise CommandError(
-            f"{path.parent} is no folder that you may write to: name another one", Exit.USAGE
+            f"{path.parent} is not a folder that you may write to: name another one", Exit.USAGE
         )
 
 

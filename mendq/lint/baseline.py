@@ -96,12 +96,12 @@ def read_baseline(path: Path) -> tuple[BaselineEntry, ...]:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise BaselineUnreadable(f"it is no JSON: {str(error)[:200]}") from error
+        raise BaselineUnreadable(f"it is not valid JSON: {str(error)[:200]}") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA_NUMBER:
         raise BaselineUnreadable(f"its `schema` is not {SCHEMA_NUMBER}")
     findings = document.get("findings")
     if not isinstance(findings, list):
-        raise BaselineUnreadable("its `findings` is no list")
+        raise BaselineUnreadable("its `findings` is not a list")
     return tuple(_read_entry(number, finding) for number, finding in enumerate(findings))
 
 
@@ -155,8 +155,8 @@ def _describe_stale_entry(path: Path, entry: BaselineEntry) -> StaleEntry:
     return StaleEntry(
         str(path),
         entry.symptom,
-        f"{entry.resource} in {entry.file} does not have it any more: write the baseline anew, so "
-        "that the fault is found if it comes back",
+        f"{entry.resource} in {entry.file} no longer has {entry.symptom}. Run again with "
+        "--write-baseline, so that lint reports it if it comes back",
     )
 
 
@@ -191,10 +191,10 @@ def _make_relative(path: Path, file: str) -> str:
 def _read_entry(number: int, finding: Any) -> BaselineEntry:
     """Return one entry of the file. Raises BaselineUnreadable if a field is missing or wrong."""
     if not isinstance(finding, dict):
-        raise BaselineUnreadable(f"findings[{number}] is no object")
+        raise BaselineUnreadable(f"findings[{number}] is not an object")
     for field in _ENTRY_FIELDS:
         if not isinstance(finding.get(field), str):
-            raise BaselineUnreadable(f"findings[{number}].{field} is no text")
+            raise BaselineUnreadable(f"findings[{number}].{field} is not a text")
     if finding["class"] not in list(SeverityClass):
         raise BaselineUnreadable(f"findings[{number}].class is none of {', '.join(SeverityClass)}")
     return BaselineEntry(

@@ -98,7 +98,7 @@ def read_template(
     """
     budget = budget or WorkBudget()
     if content.startswith(b"PK\x03\x04"):
-        raise NotATemplate("a saved plan is no text: give what `terraform show -json` says of it")
+        raise NotATemplate("a saved plan is not a text: give the output of `terraform show -json`")
     if is_terraform_plan(content):
         return read_terraform_plan(content, budget)
     if len(content) > MOST_TEMPLATE_BYTES:

@@ -78,7 +78,7 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
 
 
 def is_terraform_argument(template_argument: str) -> bool:
-    """Return True if the user names a `.tf` file or a folder of them that is no cdk.out folder."""
+    """Return True if the user names a `.tf` file, or a folder of them and not a cdk.out folder."""
     path = Path(template_argument)
     if not path.is_dir():
         return path.suffix == ".tf"
@@ -150,7 +150,7 @@ def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
             "artifacts"
         ].values()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise NotATemplate(f"{manifest_path} is no manifest of the CDK") from error
+        raise NotATemplate(f"{manifest_path} is not a manifest of the CDK") from error
     return [artifact for artifact in artifacts if isinstance(artifact, dict)]
 
 

@@ -318,7 +318,10 @@ def _parse_blocks(file: str, hcl_text: str) -> list[_Block]:
     except (LarkError, RecursionError, AttributeError, LookupError, ValueError) as error:
         line_number = getattr(error, "line", None)
         place_text = f"{file}, line {line_number}" if isinstance(line_number, int) else file
-        raise NotATemplate(f"{place_text}: it is written in a way that is not read here") from error
+        raise NotATemplate(
+            f"{place_text}: cannot parse this syntax. Run `terraform validate`. If it passes, "
+            "`mendq patch` does not support the expression: change the value by hand"
+        ) from error
     return blocks
 
 

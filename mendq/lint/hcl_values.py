@@ -33,6 +33,7 @@ _MOST_FLAT_ITEMS = 20_000
 _PART_NUMBER_PATTERN = "7310948265{:06d}"
 _PART_NUMBER_REGEX = re.compile(r"7310948265([0-9]{6})")
 _FORMAT_REGEX = re.compile(r"%(?:%|[svdq])")
+_LINT_A_PLAN = "Lint a plan instead: terraform show -json plan.bin"
 _ORDER_OPERATORS = frozenset({"<", ">", "<=", ">="})
 
 
@@ -260,11 +261,15 @@ class Evaluator:
     ) -> Any:
         collection = self.evaluate(expression.collection, variables)
         if isinstance(collection, Container):
-            collection = UnknownPart("a loop over resources")
+            collection = UnknownPart(
+                f"Mendq does not evaluate a `for` over resources. {_LINT_A_PLAN}"
+            )
         if isinstance(collection, UnknownPart):
             return collection
         if expression.is_grouping:
-            return UnknownPart("a grouping loop")
+            return UnknownPart(
+                f"Mendq does not evaluate a `for` that groups (`...`). {_LINT_A_PLAN}"
+            )
         keys_and_values = list[tuple[Any, Any]]()
         for key, value in list_keys_and_values(collection):
             loop_variables = {
@@ -297,7 +302,9 @@ class Evaluator:
             return self._try(call, variables)
         function = _FUNCTION_BY_NAME.get(call.name)
         if function is None:
-            return UnknownPart(f"the function {call.name[:64]} is not worked out here")
+            return UnknownPart(
+                f"Mendq does not evaluate the function {call.name[:64]}. {_LINT_A_PLAN}"
+            )
         arguments = [self.evaluate(argument, variables) for argument in call.arguments]
         if call.expands_last and arguments:
             last_argument = arguments.pop()
@@ -348,8 +355,8 @@ def get_part(source: Any, key: Any) -> Any:
         if isinstance(number, int) and 0 <= number < len(source):
             return source[number]
     elif isinstance(source, ResourceReference | JoinedText | JsonText):
-        return UnknownPart("a part of a value that is known when it is deployed")
-    raise CannotEvaluate(f"a value has no part {str(key)[:64]}")
+        return UnknownPart("it is part of a value that is known only at deployment")
+    raise CannotEvaluate(f"a value has no attribute, key or index {str(key)[:64]}")
 
 
 def list_keys_and_values(collection: Any) -> Iterator[tuple[Any, Any]]:
@@ -359,7 +366,7 @@ def list_keys_and_values(collection: Any) -> Iterator[tuple[Any, Any]]:
     elif isinstance(collection, list):
         yield from enumerate(collection)
     else:
-        raise CannotEvaluate("a loop over what is no collection")
+        raise CannotEvaluate("a `for` goes over a value that is not a list or map")
 
 
 def to_text(value: Any) -> Any:
@@ -386,7 +393,9 @@ def to_boolean(value: Any) -> bool | UnknownPart:
         return value
     if value in ("true", "false"):
         return bool(value == "true")
-    return value if isinstance(value, UnknownPart) else UnknownPart("no boolean")
+    return (
+        value if isinstance(value, UnknownPart) else UnknownPart("a condition is not true or false")
+    )
 
 
 def compare(left: Any, right: Any) -> bool | UnknownPart:
@@ -401,11 +410,11 @@ def compare(left: Any, right: Any) -> bool | UnknownPart:
     if any(are_special):
         # An attribute of a declared resource is neither null nor empty.
         is_other_empty = left in (None, "") or right in (None, "")
-        return False if is_other_empty else UnknownPart("it is known when it is deployed")
+        return False if is_other_empty else UnknownPart("it is known only at deployment")
     if isinstance(left, list | dict) or isinstance(right, list | dict):
         if not left or not right:
             return bool(left == right)
-        return UnknownPart("two collections are compared")
+        return UnknownPart(f"Mendq does not compare lists or maps. {_LINT_A_PLAN}")
     return bool(to_text(left) == to_text(right))
 
 
@@ -421,7 +430,7 @@ def calculate(operator: str, left: Any, right: Any) -> Any:
         for number in (left_number, right_number)
     )
     if not are_numbers or max(abs(left_number), abs(right_number)) > 1e15:
-        return UnknownPart("it is no number")
+        return UnknownPart("a value in a calculation is not a number")
     if operator in ("/", "%") and right_number == 0:
         raise CannotEvaluate("a division by zero")
     match operator:
@@ -447,7 +456,7 @@ def calculate(operator: str, left: Any, right: Any) -> Any:
 def join_texts(parts: Sequence[Any]) -> Any:
     """Return the text of several parts. It is a JoinedText if not all parts are plain texts."""
     if len(parts) > _MOST_TEXT_PARTS:
-        raise CannotEvaluate("a text of too many parts")
+        raise CannotEvaluate("a text has too many parts")
     joined_parts = list[Any]()
     plain_texts = list[str]()
     for part in _list_inner_parts(parts):
@@ -457,12 +466,12 @@ def join_texts(parts: Sequence[Any]) -> Any:
             joined_parts += ["".join(plain_texts), part]
             plain_texts.clear()
         else:
-            raise CannotEvaluate("a text of what is no text")
+            raise CannotEvaluate("a text contains a value that is not a text")
     joined_parts.append("".join(plain_texts))
     joined_parts = [part for part in joined_parts if part != ""]
     character_count = sum(len(part) for part in joined_parts if isinstance(part, str))
     if character_count > _MOST_TEXT_CHARACTERS:
-        raise CannotEvaluate("a very long text")
+        raise CannotEvaluate("a text is too long")
     if not joined_parts:
         return ""
     return joined_parts[0] if len(joined_parts) == 1 else JoinedText(tuple(joined_parts))
@@ -618,11 +627,11 @@ def _contains(items: Any, wanted: Any) -> Any:
 
 def _replace(text: Any, old: str, new: str) -> Any:
     if not isinstance(text, str):
-        return UnknownPart("a text is known when it is deployed")
+        return UnknownPart("a text is known only at deployment")
     if len(old) > 1 and old.startswith("/") and old.endswith("/"):
         return UnknownPart("a regular expression decides it")
     if text.count(old) * len(new) > _MOST_TEXT_CHARACTERS:
-        return UnknownPart("a very long text")
+        return UnknownPart("a text is too long")
     return text.replace(old, new)
 
 
@@ -637,7 +646,7 @@ def _range(*limits: Any) -> Any:
 def _map_text(convert: Callable[[str], str]) -> Callable[[Any], Any]:
     def convert_text(text: Any) -> Any:
         if not isinstance(text, str):
-            return UnknownPart("a text is known when it is deployed")
+            return UnknownPart("a text is known only at deployment")
         return convert(text)
 
     return convert_text

@@ -32,7 +32,9 @@ from mendq.lint.serverless import is_serverless_file
 from mendq.lint.template import Template, TemplatePlace, TemplateResource, get_mapping, to_list
 from mendq.lint.terraform import TerraformTemplate
 
-MISSING_REASON = "write `# mendq: ignore SYMPTOM: reason`: without a reason it ignores nothing"
+MISSING_REASON = (
+    "this comment is not used, because it gives no reason. Write `# mendq: ignore SYMPTOM: reason`"
+)
 WRONG_ENTRY = "an entry of `ignore` is the name of a symptom, or a mapping of symptom and reason"
 _COMMENT_REGEX = re.compile(
     r"(?:^|\s)(?:#|//)\s*mendq:\s*ignore\b[ \t]*([a-z_]{0,64})[ \t]*(?::[ \t]*(.*))?$"

@@ -385,8 +385,8 @@ def _list_open_admissions(
         if admission.answer is not Answer.UNKNOWN or not isinstance(producer, DeclaredProducer):
             continue
         reason = (
-            f"whether {producer.name} may send to {queue.resource.logical_id}: the "
-            f"{admission.refusing_policy.value} has values that the template does not tell"
+            f"cannot tell if {producer.name} may send to {queue.resource.logical_id}: the "
+            f"{admission.refusing_policy.value} depends on values that are known only at deployment"
         )
         place = declared_queues.template.find_place("Resources", producer.logical_id)
         yield _make_unchecked_place(declared_queues, place, reason, PRODUCER_REFUSED.name)

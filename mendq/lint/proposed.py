@@ -101,7 +101,7 @@ def check_proposed_resource(
     )
     resource_properties = convert_scalars_to_text(properties, budget)
     if not isinstance(resource_properties, dict):
-        raise NotATemplate("its properties are no mapping")
+        raise NotATemplate("its properties are not a mapping")
     queue_arn_by_id = dict[str, str]()
     possibly_undecided_symptoms = set[str]()
     if resource_type == QUEUE_TYPE:

@@ -352,16 +352,16 @@ class DeclaredQueues:
         if resolved_property is None:
             return None
         if not isinstance(resolved_property, dict):
-            raise UnknownValue(f"{property_name} is no mapping")
+            raise UnknownValue(f"{property_name} is not a mapping")
         return resolved_property.get(setting_name)
 
     def _resolve_number(self, node: Any) -> int | None:
-        """Return a whole number. None if it is not set. Raises UnknownValue if it is no number."""
+        """Return a whole number; None if it is not set. Raises UnknownValue for any other value."""
         number_text = self.resolver.resolve_text(node)
         if number_text is None:
             return None
         if not WHOLE_NUMBER_PATTERN.fullmatch(number_text):
-            raise UnknownValue("it is no whole number")
+            raise UnknownValue("it is not a whole number")
         return int(number_text)
 
     def _resolve_seconds(
@@ -379,7 +379,7 @@ class DeclaredQueues:
             default_seconds
         )
         if not WHOLE_NUMBER_PATTERN.fullmatch(seconds_text):
-            raise UnknownValue("it is no whole number")
+            raise UnknownValue("it is not a whole number")
         return int(seconds_text)
 
     def _add_policy(self, policy_resource: TemplateResource) -> None:
@@ -627,7 +627,7 @@ def _format_like_sqs(attribute_name: str, value: Any) -> str:
     if attribute_name in DEFAULT_NUMBER_BY_ATTRIBUTE and not WHOLE_NUMBER_PATTERN.fullmatch(
         value_text
     ):
-        raise UnknownValue("it is no whole number")
+        raise UnknownValue("it is not a whole number")
     if attribute_name in _BOOLEAN_ATTRIBUTES:
         value_text = value_text.lower()
         if value_text not in ("true", "false"):

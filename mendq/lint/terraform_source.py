@@ -408,7 +408,7 @@ class _Module:
     ) -> Any:
         if name not in self._value_by_name:
             # A value that depends on itself is not known.
-            self._value_by_name[name] = UnknownPart(f"{name.partition(' ')[0]}: it names itself")
+            self._value_by_name[name] = UnknownPart(f"{name.partition(' ')[0]} refers to itself")
             self._value_by_name[name] = self.evaluator.evaluate_or_unknown(expression, variables)
         return self._value_by_name[name]
 
@@ -542,7 +542,7 @@ class _Module:
 
     def _find_called_module(self, name: str) -> Any:
         if name not in self._called_modules:
-            self._called_modules[name] = UnknownPart(f"module.{name[:64]}: it names itself")
+            self._called_modules[name] = UnknownPart(f"module.{name[:64]} refers to itself")
             self._called_modules[name] = self._call_module(name)
         return self._called_modules[name]
 
@@ -1023,4 +1023,4 @@ def _decode_json(value: Any) -> Any:
         return parse_json(value) if isinstance(value, str | JoinedText | JsonText) else value
     except (ValueError, RecursionError):
         is_unknown_inside = isinstance(value, JoinedText)
-        return UnknownPart("it is no JSON that can be read here") if is_unknown_inside else value
+        return UnknownPart("it is not JSON that Mendq can read") if is_unknown_inside else value

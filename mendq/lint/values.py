@@ -150,7 +150,7 @@ class ValueResolver:
         """
         value = self.resolve(node)
         if value is not None and not isinstance(value, str):
-            raise UnknownValue("it is no text")
+            raise UnknownValue("it is not a text")
         return value
 
     def resolve_text_or_empty(self, node: Any) -> str:
@@ -238,7 +238,7 @@ class ValueResolver:
                     else self._resolve_reference(variable_name)
                 )
             if not isinstance(value_by_variable_name[variable_name], str):
-                raise UnknownValue(f"{variable_name}: it is no text")
+                raise UnknownValue(f"{variable_name}: it is not a text")
             self.template.budget.use_steps(1 + len(value_by_variable_name[variable_name]))
             return str(value_by_variable_name[variable_name])
 
@@ -247,7 +247,7 @@ class ValueResolver:
 
     def _resolve_join(self, delimiter: str, parts: Any) -> str:
         if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-            raise UnknownValue("Fn::Join: it is no list of texts")
+            raise UnknownValue("Fn::Join: it is not a list of texts")
         self.template.budget.use_steps(sum(len(delimiter) + len(part) for part in parts))
         return delimiter.join(parts)
 
@@ -258,7 +258,7 @@ class ValueResolver:
         """
         items = self.resolve(items_node)
         if not isinstance(items, list):
-            raise UnknownValue("Fn::Length: it is no list")
+            raise UnknownValue("Fn::Length: it is not a list")
         return str(len(items))
 
     def _resolve_json_text(self, node: Any) -> str:

@@ -224,8 +224,8 @@ def merge_consumer_errors(error_by_target: Mapping[str, Exception]) -> dict[str,
     for reason, targets in names_by_reason.items():
         if len(targets) > 1:
             merged_errors[_CONSUMERS_TARGET] = FactsUnavailable(
-                f"{reason} (of {format_count(len(targets), 'queue')}; what needs no consumers was "
-                "judged)"
+                f"{reason}. This concerns {format_count(len(targets), 'queue')}; symptoms that do "
+                "not depend on consumers were checked"
             )
             for target in targets:
                 del merged_errors[target]

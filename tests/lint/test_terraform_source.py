@@ -150,7 +150,7 @@ resource "aws_sqs_queue" "orders" {{
     [
         ("var.seconds", "var.seconds has no default"),
         ("local.gone", "local.gone is not declared"),
-        ("local.loop", "local.loop: it names itself"),
+        ("local.loop", "local.loop refers to itself"),
         ("data.aws_ssm_parameter.x.value", "is read when it is deployed"),
         ("module.elsewhere.seconds", "its module is not in this folder"),
         ("file_seconds(1)", "the function file_seconds"),
@@ -158,7 +158,7 @@ resource "aws_sqs_queue" "orders" {{
         ('var.seconds == "" ? 60 : 600', "a condition decides it"),
         ("var.secret", "is a secret"),
         ('"%{ if true }60%{ endif }"', "a template directive"),
-        ("{}.seconds", "a value has no part seconds"),
+        ("{}.seconds", "a value has no attribute, key or index seconds"),
     ],
 )
 def test_value_that_the_files_do_not_determine_is_listed_as_not_judged_with_its_line(

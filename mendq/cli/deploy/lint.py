@@ -35,14 +35,14 @@ CDK_OUT_FOLDER = "cdk.out"
 _TEMPLATE_HELP = "A template, a folder of .tf files, a Terraform plan, a cdk.out folder, or -."
 _FORMAT_HELP = "github: annotations beside the lines; sarif: code scanning."
 _LINTED_SYMPTOM_NAMES = [symptom.name for symptom in CHECKED_SYMPTOMS]
-_IGNORE_HELP = "Leave findings of this symptom out; may be given again."
+_IGNORE_HELP = "Leave findings of this symptom out; repeat for several symptoms."
 _FAIL_ON_HELP = (
-    f"The least finding that ends it with 1: {', '.join(LintSeverity)}, or the name of a class "
-    f"({', '.join(SeverityClass)})."
+    "Exit with 1 if there is a finding of this severity or class, or a worse one: "
+    f"{', '.join(LintSeverity)}; {', '.join(SeverityClass)}."
 )
 _BASELINE_HELP = "Report only what is not in this file."
-_WRITE_BASELINE_HELP = "Write all findings to the baseline first; do it once."
-_CLASS_HELP = "Show and count only findings of this class; may be given again."
+_WRITE_BASELINE_HELP = "Create the baseline from today's findings."
+_CLASS_HELP = "Show and count only findings of this class; repeat for several classes."
 
 
 class OutputFormat(StrEnum):
@@ -183,7 +183,7 @@ def _compare_with_baseline(path: Path, results: Sequence[LintResult]) -> LintRun
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}", Exit.USAGE) from error
     except baseline.BaselineUnreadable as error:
-        message = f"{path} is no baseline: {error}. Write it anew with --write-baseline"
+        message = f"{path} is not a baseline: {error}. Create it again with --write-baseline"
         raise CommandError(message, Exit.USAGE) from error
     return baseline.compare_with_baseline(path, entries, results)
 
@@ -230,7 +230,7 @@ def _refuse_unknown_symptoms(symptom_names: Collection[str]) -> None:
     unknown_symptoms = [name for name in symptom_names if name not in _LINTED_SYMPTOM_NAMES]
     if unknown_symptoms:
         message = (
-            f"--ignore {unknown_symptoms[0]!r} is no symptom of a template: "
+            f"--ignore {unknown_symptoms[0]!r} is not a symptom that lint checks: "
             f"{', '.join(_LINTED_SYMPTOM_NAMES)}"
         )
         raise CommandError(message, Exit.USAGE)
@@ -297,7 +297,7 @@ def _describe_unreadable_file(template_argument: str, error: OSError) -> str:
     if not isinstance(error, FileNotFoundError):
         return (
             f"{error.filename or template_argument} cannot be read: "
-            f"{error.strerror or 'it is no file'}"
+            f"{error.strerror or 'it is not a file'}"
         )
     synthesis_commands = "`make synth` or `cdk synth`"
     if Path(template_argument).is_dir():

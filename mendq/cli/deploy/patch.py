@@ -208,7 +208,7 @@ def _patch_template(
         raise CommandError(str(error), Exit.FAILED) from error
     except OSError as error:
         message = (
-            f"{error.filename or template} cannot be read: {error.strerror or 'it is no file'}"
+            f"{error.filename or template} cannot be read: {error.strerror or 'it is not a file'}"
         )
         raise CommandError(message, Exit.USAGE) from error
     except (NotATemplate, ValueError) as error:

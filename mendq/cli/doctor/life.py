@@ -40,6 +40,11 @@ LAMBDA_METRIC_PERIOD = timedelta(minutes=1)
 # after the first run.
 SCAN_INTERVAL = timedelta(hours=1)
 MAXIMUM_SCAN_AGE = 2 * SCAN_INTERVAL
+# The scan leaves a symptom out only if it may not read the state of KMS keys.
+_UNCHECKED_SYMPTOMS_REMEDY = (
+    "deploy this version of Mendq, which grants the scan's role kms:DescribeKey. If that is done, "
+    "the key policy must allow the account's IAM policies: docs/runbooks/kms_key_unusable.md"
+)
 
 
 def check_calendars(account: Account) -> Iterator[Check]:
@@ -315,5 +320,5 @@ def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Chec
     if scan.not_judged:
         unjudged_texts = [f"{symptom}, because {why}" for symptom, why in scan.not_judged.items()]
         sentence += f"; not judged: {'; '.join(unjudged_texts)}"
-        return Check("scan", Status.WARN, sentence, "see docs/rights.md, and deploy this version")
+        return Check("scan", Status.WARN, sentence, _UNCHECKED_SYMPTOMS_REMEDY)
     return Check("scan", Status.OK, sentence)

@@ -309,12 +309,15 @@ def _print_explained_findings(
     if not explaining_symptom_by_finding:
         return
     count_text = format_count(len(explaining_symptom_by_finding), "finding")
-    out.say_heading(f"Waiting for another finding: {count_text}")
+    out.say_heading(f"Explained by another finding: {count_text}")
     explained_findings = sort_worst_first(explaining_symptom_by_finding)
     for finding in explained_findings[:_MOST_EXPLAINED_FINDINGS]:
         queue_name = to_terminal_text(parse_queue_arn(finding.queue_arn).name, 80)
         explaining_symptom = explaining_symptom_by_finding[finding]
-        out.say_indented(f"{queue_name}: {finding.symptom}; look at {explaining_symptom} first")
+        out.say_indented(
+            f"{queue_name}: {finding.symptom}, probably caused by {explaining_symptom}: fix that "
+            "first"
+        )
     if len(explained_findings) > _MOST_EXPLAINED_FINDINGS:
         left_out_count = len(explained_findings) - _MOST_EXPLAINED_FINDINGS
         out.say_indented(f"and {left_out_count:,} more: --json names them")

@@ -38,7 +38,7 @@ def resolve_queue_arn(account: Account, given_queue: str) -> str:
         or arn_of_name(given_queue, region, account_id)
     )
     if arn is None:
-        problem = f"{given_queue[:120]!r} is no queue's name, URL or ARN"
+        problem = f"{given_queue[:120]!r} is not a queue's name, URL or ARN"
         raise CommandError(problem, Exit.USAGE)
     if parse_queue_arn(arn)[1:3] != (region, account_id):
         problem = f"{arn} is not in {account_id} {region}: give its --profile and --region"

@@ -17,6 +17,7 @@ from rich.text import Text
 from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_metric_series
 from mendq.aws.errors import CaseStoreUnavailable, translate_aws_errors
 from mendq.aws.queue import list_queue_names, read_queue_tags
+from mendq.cases.seal_keys import SEAL_TABLE_OUTPUT
 from mendq.catalogue.dlq.time_left import URGENT_BELOW_TIME_LEFT, sort_by_urgency
 from mendq.catalogue.dlq.unconfirmed_receiver import (
     advise_shorter_source_name,
@@ -279,10 +280,12 @@ def _find_peek_source_finder(call: Invocation, quarantine: Facts) -> QuarantineS
     try:
         return make_quarantine_source_finder(call.account, quarantine)
     except CaseStoreUnavailable as error:
-        warning = (
-            "the key of Mendq's seals cannot be read, so nobody checks who sent these messages"
+        call.out.say(
+            "Mendq could not check who sent these messages, because it could not read the seal "
+            f"key: {describe_error(error)}. You need dynamodb:GetItem on the stack's table "
+            f"{SEAL_TABLE_OUTPUT}",
+            "yellow",
         )
-        call.out.say(f"{warning}: {describe_error(error)}", "yellow")
         return None
 
 

@@ -305,7 +305,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
                     "severity": rate_severity(finding),
                     "class": find_class(finding),
                     "reason": finding.sentence,
-                    "waits_for": explaining_symptom_by_finding.get(finding),
+                    "explained_by": explaining_symptom_by_finding.get(finding),
                     "plan": asdict(action_by_finding[finding]),
                     "runbook": SYMPTOM_BY_NAME[finding.symptom].runbook,
                 }

@@ -189,7 +189,7 @@ def parse_time_option(time_text: str, now: datetime) -> datetime:
             )
         parsed_time = datetime.fromisoformat(time_text)
     except (ValueError, OverflowError) as error:
-        problem = f"--since {time_text!r} is no time: say 2h, 3d or 2026-11-16T09:30Z"
+        problem = f"--since {time_text!r} is not a time: write 2h, 3d or 2026-11-16T09:30Z"
         raise CommandError(problem, Exit.USAGE) from error
     return parsed_time if parsed_time.tzinfo else parsed_time.replace(tzinfo=UTC)
 

@@ -226,7 +226,7 @@ def test_backtest_refuses_a_missing_out_folder_before_reading_the_trail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "run_nightly_job", None)
-    assert "is no folder that you may write to" in _read_refusal("--out", str(tmp_path / "no"))
+    assert "is not a folder that you may write to" in _read_refusal("--out", str(tmp_path / "no"))
 
 
 def test_backtest_refuses_a_wrong_java_home_before_reading_the_trail(

@@ -283,5 +283,5 @@ def test_policy_unpin_with_an_empty_source_is_refused_and_keeps_the_pin(
     """An unset shell variable names no source. It must not stand for the whole pin."""
     operator.run_json("policy", "pin", "orders", "--yes")
     arguments = ("policy", "unpin", queue, "--source", "", "--yes")
-    assert "is no queue's name" in operator.read_refusal(*arguments, code=2)
+    assert "is not a queue's name" in operator.read_refusal(*arguments, code=2)
     assert operator.run_json("policy", "show", "orders")["generation"] == 1

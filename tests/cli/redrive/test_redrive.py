@@ -278,7 +278,7 @@ def test_redrive_leaves_a_message_sent_by_hand_that_is_older_than_the_source(
     ("named", "code", "says"),
     [
         ("nobodys", 4, "there is no queue"),
-        ("not a name", 2, "is no queue's name"),
+        ("not a name", 2, "is not a queue's name"),
         ("orders-dlq", 2, "name its source, orders"),
         ("plain", 4, "plain has no DLQ"),
     ],

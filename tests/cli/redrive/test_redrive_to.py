@@ -154,7 +154,7 @@ def test_redrive_to_with_an_empty_from_is_refused_and_moves_nothing(
     """An unset shell variable names no source. It must not stand for every source."""
     written = {replaced_queues.write("one"), replaced_queues.write("other")}
     arguments = ("redrive", "orders-dlq", "--to", "orders-v2", "--from", empty, *ALL)
-    assert "is no queue's name" in replaced_queues.operator.read_refusal(*arguments, code=2)
+    assert "is not a queue's name" in replaced_queues.operator.read_refusal(*arguments, code=2)
     assert replaced_queues.read_ids(replaced_queues.messages) == written
     assert replaced_queues.read_ids(_make_arn(replaced_queues, "orders-v2")) == set()
 

@@ -134,8 +134,9 @@ def test_printed_scan_shows_a_cause_with_its_plan_and_what_it_explains_in_one_li
     actions = {consequence: ExpectedAction("pages"), cause: ExpectedAction("pages")}
     print_findings_by_class(Output(as_json=False), actions, tuple(SeverityClass))
     printed = capsys.readouterr().out
-    assert printed.index("nothing is finished") < printed.index("Waiting for another finding: 1")
-    assert "orders-dlq: dlq_messages_arriving; look at consumer_failing first" in printed
+    assert printed.index("nothing is finished") < printed.index("Explained by another finding: 1")
+    line = "orders-dlq: dlq_messages_arriving, probably caused by consumer_failing: fix that first"
+    assert line in printed
     assert "571 came" not in printed
 
 
@@ -149,5 +150,5 @@ def test_scan_prints_at_most_20_findings_that_another_finding_explains(
         actions[Finding(arn, "dlq_missing", "it")] = ExpectedAction("pages")
     print_findings_by_class(Output(as_json=False), actions, tuple(SeverityClass))
     printed = capsys.readouterr().out
-    assert printed.count("look at consumer_failing first") == 20
+    assert printed.count("probably caused by consumer_failing: fix that first") == 20
     assert "and 10 more: --json names them" in printed
