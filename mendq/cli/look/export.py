@@ -48,7 +48,7 @@ def export(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(
-            f"{folder} is no folder to write to: {error.strerror}", Exit.USAGE
+            f"{folder} is not a folder to write to: {error.strerror}", Exit.USAGE
         ) from error
     with call.out.show_waiting("listing the managed queues"):
         queues = read_managed_queues(call.account)

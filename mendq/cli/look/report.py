@@ -105,7 +105,9 @@ def _open_in_browser(out: Output, page_path: Path) -> None:
 def require_week(week_text: str) -> str:
     """Return the text of --week. Raises CommandError if it is not a week such as 2026-W46."""
     if not _is_week_text(week_text):
-        problem = f"--week {week_text} is no week: say one such as 2026-W46, of a year's 52 or 53"
+        problem = (
+            f"--week {week_text} is not a week: write one such as 2026-W46, of a year's 52 or 53"
+        )
         raise CommandError(problem, Exit.USAGE)
     return week_text
 
