@@ -286,8 +286,8 @@ class DeclaredQueues:
         """Return the consumer with the settings of its mapping.
 
         `why_refused` is set if Lambda would refuse them together, or if one of them is not known.
-        In the last case the mapping counts as one that takes the answer which messages failed, so
-        that no check reports it.
+        In the last case the mapping counts as one with ReportBatchItemFailures, so that no check
+        reports it.
         """
         mapping_properties = consumer.event_source_mapping.properties
         try:

@@ -360,7 +360,7 @@ class _Namespace(Container):
         return self._find_part(str(key))
 
     def list_items(self) -> list[Any]:
-        """Return no items: a namespace is no list."""
+        """Return no items: a namespace is not a list."""
         raise CannotEvaluate("several data sources or modules at once")
 
 
@@ -1018,7 +1018,7 @@ def _find_address(node: Any) -> str:
 
 
 def _decode_json(value: Any) -> Any:
-    """Return the value of a JSON text. What is no JSON stays a text, which SQS would refuse."""
+    """Return the value of a JSON text. Return any other text unchanged: SQS would refuse it."""
     try:
         return parse_json(value) if isinstance(value, str | JoinedText | JsonText) else value
     except (ValueError, RecursionError):

@@ -647,7 +647,7 @@ def parse_json(text: str) -> Any:
     json_refusal_reasons = list[str]()
 
     def refuse_constant(constant: str) -> None:
-        json_refusal_reasons.append(f"holds {constant}, which is no JSON")
+        json_refusal_reasons.append(f"holds {constant}, which is not JSON")
 
     def parse_finite_number(number_text: str) -> float:
         number = float(number_text)

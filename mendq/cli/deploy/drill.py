@@ -169,7 +169,7 @@ def drill(
     queue_arn = arn_of_name(queue_name, call.account.region, call.account.account_id)
     if queue_arn is None or not queue_name.endswith(".fifo"):
         raise CommandError(
-            f"--queue {queue_name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE
+            f"--queue {queue_name!r} is not a FIFO queue's name, which ends in .fifo", Exit.USAGE
         )
     call.account.require_whole_stack("drill")
     expected_mode = _find_expected_mode(call, queue_name)

@@ -469,7 +469,7 @@ def read_unfinished_run(file: Path, account: str, region: str) -> UnfinishedRun:
     """
     try:
         if not file.is_file():
-            _refuse_unfinished_file(file, "is no regular file")
+            _refuse_unfinished_file(file, "is not a regular file")
         with file.open("rb") as open_file:
             content = open_file.read(MAXIMUM_UNFINISHED_FILE_BYTES + 1)
     except OSError as error:
@@ -479,7 +479,7 @@ def read_unfinished_run(file: Path, account: str, region: str) -> UnfinishedRun:
     try:
         stored_run = json.loads(content)
     except (ValueError, RecursionError):
-        _refuse_unfinished_file(file, "is torn or is no JSON")
+        _refuse_unfinished_file(file, "is torn or is not JSON")
     run_id = stored_run.get("run") if isinstance(stored_run, dict) else None
     if not isinstance(run_id, str) or not _RUN_ID_PATTERN.fullmatch(run_id):
         _refuse_unfinished_file(file, "names no run of this program")

@@ -449,7 +449,7 @@ def test_drill_record_refuses_a_link_in_place_of_unfinished_json_and_changes_not
     file = quiet_account.folder / recorder.UNFINISHED_FILE_NAME
     for target in ("/dev/zero", "missing", "."):
         file.symlink_to(target)
-        with pytest.raises(SystemExit, match="is no regular file"):
+        with pytest.raises(SystemExit, match="is not a regular file"):
             quiet_account.drill()
         file.unlink()
     assert quiet_account.all() == quiet_account.before
