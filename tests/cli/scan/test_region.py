@@ -17,12 +17,13 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from mendq.aws.errors import FactsUnavailable
+from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import CATALOGUE
 from mendq.cli import account as cli_account
 from mendq.cli.app import app
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
-from mendq.cli.scan.dry_run import MetricBudget
+from mendq.cli.scan.dry_run import ExpectedAction, MetricBudget
 from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import list_scan_read_actions
 from mendq.model.queue import parse_queue_arn
@@ -560,6 +561,22 @@ def test_scan_reports_a_mute_as_stale_once_its_queue_was_checked_without_the_sym
     assert [stale["where"][-6:] for stale in report["stale"]] == ["mute 1"], (
         "no queue is named bills, so nothing is known about the second"
     )
+
+
+def test_json_of_a_scan_names_the_symptom_that_explains_a_finding(
+    stackless_operator: Operator,
+) -> None:
+    dlq_arn = _make_unmanaged_source_and_dlq(stackless_operator)
+    source_arn = dlq_arn.removesuffix("-dlq")
+    cause = Finding(source_arn, "consumer_failing", "nothing is finished")
+    consequence = Finding(dlq_arn, "dlq_messages_arriving", "571 came", (source_arn,))
+    region_scan = RegionScan(stackless_operator.account, datetime.now(UTC), MetricBudget(0))
+    actions = {consequence: ExpectedAction("pages"), cause: ExpectedAction("pages")}
+    findings = region_scan.document(ScanResult(), actions)["findings"]
+    assert [(finding["symptom"], finding["explained_by"]) for finding in findings] == [
+        ("consumer_failing", None),
+        ("dlq_messages_arriving", "consumer_failing"),
+    ]
 
 
 def test_scan_of_one_queue_does_not_call_a_mute_of_several_queues_stale(
