@@ -63,7 +63,7 @@ def test_scan_says_when_a_key_is_deleted_with_the_messages_of_the_queue(
     kms = tiny.client("kms")
     deletion_at = kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)["DeletionDate"]
     sentence = scan_queue(tiny, queue)["kms_key_unusable"]
-    assert f"waits for its deletion on {deletion_at:%Y-%m-%d}" in sentence
+    assert f"will be deleted on {deletion_at:%Y-%m-%d}" in sentence
     assert "holds 1 message" in sentence
 
 

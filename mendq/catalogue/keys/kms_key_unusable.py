@@ -1,6 +1,6 @@
 """Symptom `kms_key_unusable`: nobody can use the KMS key that encrypts the queue's messages.
 
-The fault: the key is disabled, waits for its deletion, was deleted, or is of a kind that SQS cannot
+The fault: the key is disabled, will be deleted, was deleted, or is of a kind that SQS cannot
 use. No message is sent or received. If the key is deleted, every message that it encrypts is lost.
 
 How it shows: CloudTrail records failed calls with KMS.DisabledException, KMS.InvalidStateException,
@@ -103,7 +103,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
             )
         return Escalate("key_unusable", reason, make_describe_key_command(facts, key))
     reason = (
-        f"the key {key} is disabled, waits for its deletion, is gone, or is of a kind that SQS "
+        f"the key {key} is disabled, will be deleted, is gone, or is of a kind that SQS "
         "cannot use, so no message is sent or received. KeyState and KeyUsage say which. "
         "PendingDeletion has a deadline, DeletionDate: after it every message encrypted with the "
         "key is lost for good; until then its administrator can cancel the deletion"
