@@ -85,7 +85,7 @@ def test_symptom_is_possible_by_configuration_alone_and_also_on_a_queue_that_is_
     ("entry", "says"),
     [
         (CONSUMER_FAILING, "after 5 receives a message goes"),
-        (CONSUMER_THROTTLED, "after 5 of them a message"),
+        (CONSUMER_THROTTLED, "after 5 receives a message moves"),
         (MESSAGES_ABOUT_TO_EXPIRE, "so it has to keep"),
     ],
 )
