@@ -45,6 +45,22 @@ def test_each_queue_and_use_has_a_key_of_its_own_that_stays(aws: Account) -> Non
     assert len(other_keys | {first.key}) == 3
 
 
+def test_key_that_another_run_makes_at_the_same_time_stays_with_its_time(aws: Account) -> None:
+    """Both runs find no key. The other run makes one before this run's write arrives."""
+    events = aws.clients.dynamodb.meta.events
+    before_write = "before-call.dynamodb.UpdateItem"
+    first_keys: list[SealKey] = []
+
+    def make_key_first(**_: object) -> None:
+        events.unregister(before_write, make_key_first)
+        first_keys.append(open_seal_keys(aws).provide(QUEUE, SealUse.REDRIVE, aws.now))
+
+    events.register_first(before_write, make_key_first)
+    later = aws.now + timedelta(minutes=1)
+    assert open_seal_keys(aws).provide(QUEUE, SealUse.REDRIVE, later) == first_keys[0]
+    assert open_seal_keys(aws).load(QUEUE, SealUse.REDRIVE) == first_keys[0]
+
+
 def test_new_seal_key_is_not_written_to_the_case_store(aws: Account) -> None:
     key = open_seal_keys(aws).provide(QUEUE, SealUse.QUARANTINE, aws.now)
     assert key.key.decode() not in str(aws.case_store_items())
