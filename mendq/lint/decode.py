@@ -1,7 +1,7 @@
 """Decode a template: a CloudFormation template in YAML or JSON, or a Terraform plan in JSON.
 
 A template may come from anyone, so its size, nesting depth and nodes are limited. They are counted
-before a CloudFormation template is decoded. YAML aliases are refused, as in CloudFormation.
+before a CloudFormation template is decoded. YAML aliases are written out (`yaml_nodes`).
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
 """
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache, partial
 from math import inf
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -25,17 +25,16 @@ from mendq.lint.template import (
     MAXIMUM_NESTED_LEVELS,
     MOST_TEMPLATE_BYTES,
     SAM_TRANSFORM,
+    STEPS_PER_NODE,
     UNNAMED_FILE,
     NotATemplate,
     Template,
+    TemplatePlace,
     WorkBudget,
     to_list,
 )
 from mendq.lint.terraform import is_terraform_plan, read_terraform_plan
 from mendq.lint.yaml_nodes import load_yaml
-
-# Steps of work (see `WorkBudget`) for a node.
-STEPS_PER_NODE = 16
 
 # Escapes that JSON has and YAML has not: a slash, and a character as two surrogates.
 _JSON_ESCAPE_REGEX = re.compile(
@@ -46,6 +45,13 @@ _YAML_TAG_PREFIX = "tag:yaml.org,2002:"
 _ALLOWED_TAG_REGEX = re.compile(
     rf"{_YAML_TAG_PREFIX}(str|int|bool|float|null|seq|map)|![A-Z][A-Za-z0-9:]{{0,63}}"
 )
+
+
+class _DecodedText(NamedTuple):
+    """The root of a decoded text, and the place of its first YAML alias. None without aliases."""
+
+    root: Any
+    first_alias: TemplatePlace | None
 
 
 class YamlTemplate(Template):
@@ -105,7 +111,7 @@ def read_template(
         raise NotATemplate(f"longer than {MOST_TEMPLATE_BYTES:,} bytes; CloudFormation takes 1 MB")
     budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
     try:
-        root = _decode_yaml_or_json(content.decode("utf-8-sig"), budget)
+        root, first_alias = _decode_yaml_or_json(content.decode("utf-8-sig"), budget)
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
@@ -121,7 +127,9 @@ def read_template(
     if is_serverless_file(root):
         read_file = cache(partial(_read_file_beside, folder or TemplateFolder(), budget))
         return YamlTemplate(root, budget, expansion=expand_serverless_file(root, budget, read_file))
-    return _expand_sam_template(YamlTemplate(root, budget))
+    if SAM_TRANSFORM in to_list(root.get("Transform") if isinstance(root, dict) else None):
+        return _expand_sam_template(YamlTemplate(root, budget))
+    return YamlTemplate(root, budget, first_alias=first_alias)
 
 
 def _read_file_beside(folder: TemplateFolder, budget: WorkBudget, name: str) -> Any:
@@ -136,15 +144,15 @@ def _read_file_beside(folder: TemplateFolder, budget: WorkBudget, name: str) -> 
     content = folder.read(name)
     budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
     try:
-        return _decode_text(content.decode("utf-8-sig"), budget, str(PurePosixPath(name)))
+        text = content.decode("utf-8-sig")
+        root, _ = _decode_text(text, budget, str(PurePosixPath(name)))
     except (yaml.YAMLError, UnicodeError) as error:
         raise UnreadableTemplateFile(f"no YAML: {_shorten_to_line(str(error))}") from error
+    return root
 
 
 def _expand_sam_template(template: YamlTemplate) -> YamlTemplate:
-    """Return the template with its SAM resources expanded. Unchanged if it is no SAM template."""
-    if SAM_TRANSFORM not in to_list(template.root.get("Transform")):
-        return template
+    """Return the template with its SAM resources expanded."""
     from mendq.lint.sam import expand_sam_resources  # noqa: PLC0415 - the import takes 0.3 s
 
     return replace(template, expansion=expand_sam_resources(template.root, template.budget))
@@ -160,7 +168,7 @@ def _to_yaml_escape(escape_match: re.Match[str]) -> str:
     return escaped_slash or escape_match.group()
 
 
-def _decode_yaml_or_json(template_text: str, budget: WorkBudget) -> Any:
+def _decode_yaml_or_json(template_text: str, budget: WorkBudget) -> _DecodedText:
     """Decode the text of a template. Escapes that only JSON has are tried if it looks like JSON.
 
     Raises YAMLError and NotATemplate as `_decode_text` does.
@@ -173,30 +181,36 @@ def _decode_yaml_or_json(template_text: str, budget: WorkBudget) -> Any:
         return _decode_text(_JSON_ESCAPE_REGEX.sub(_to_yaml_escape, template_text), budget)
 
 
-def _decode_text(template_text: str, budget: WorkBudget, file_name: str = UNNAMED_FILE) -> Any:
-    """Decode the text of a template.
+def _decode_text(
+    template_text: str, budget: WorkBudget, file_name: str = UNNAMED_FILE
+) -> _DecodedText:
+    """Decode the text of a template, and return its root and its first YAML alias.
 
     Raises YAMLError if the text is not YAML, and NotATemplate if it is empty, too large, nested too
     deep, or has something that a template must not have.
     """
-    _check_limits(template_text, budget)
-    decoded_root = load_yaml(template_text, file_name)
+    first_alias = _check_limits(template_text, budget)
+    decoded_root = load_yaml(template_text, budget, file_name)
     if decoded_root is None:
         raise NotATemplate("it is empty")
-    return decoded_root
+    return _DecodedText(decoded_root, first_alias)
 
 
-def _check_limits(template_text: str, budget: WorkBudget) -> None:
+def _check_limits(template_text: str, budget: WorkBudget) -> TemplatePlace | None:
     """Raise NotATemplate if a text exceeds a limit, or has something that a template must not have.
 
     The nodes are counted while YAML is parsed, before any Python object is made from them. Raises
-    YAMLError if the text is not YAML.
+    YAMLError if the text is not YAML. Returns the first alias and its place, None without aliases.
     """
+    first_alias = None
     open_collections = 0
     for yaml_event in yaml.parse(template_text, Loader=yaml.CSafeLoader):
-        _refuse_tag_or_alias(yaml_event)
+        _refuse_tag(yaml_event)
         if isinstance(yaml_event, yaml.NodeEvent):
             budget.use_steps(STEPS_PER_NODE)
+        if isinstance(yaml_event, yaml.AliasEvent) and first_alias is None:
+            alias_name = f"*{yaml_event.anchor[:64]}"
+            first_alias = TemplatePlace(alias_name, yaml_event.start_mark.line + 1)
         if isinstance(yaml_event, yaml.CollectionStartEvent):
             open_collections += 1
             if open_collections > MAXIMUM_NESTED_LEVELS:
@@ -206,26 +220,22 @@ def _check_limits(template_text: str, budget: WorkBudget) -> None:
                 )
         elif isinstance(yaml_event, yaml.CollectionEndEvent):
             open_collections -= 1
+    return first_alias
 
 
-def _refuse_tag_or_alias(yaml_event: Any) -> None:
-    """Raise NotATemplate if a YAML event is an alias, or has a tag that is not allowed.
+def _refuse_tag(yaml_event: Any) -> None:
+    """Raise NotATemplate if a YAML event has a tag that is not allowed.
 
     Allowed are the tags of YAML's basic types, and tags that look like CloudFormation's, such as
     `!GetAtt`.
     """
-    line_number_prefix = f"line {yaml_event.start_mark.line + 1}: "
     yaml_tag = None
     if isinstance(yaml_event, yaml.ScalarEvent | yaml.CollectionStartEvent):
         yaml_tag = yaml_event.tag
     if yaml_tag is not None and not _ALLOWED_TAG_REGEX.fullmatch(yaml_tag):
         raise NotATemplate(
-            f"{line_number_prefix}the tag {yaml_tag[:64]!r} is none of CloudFormation's"
-        )
-    if isinstance(yaml_event, yaml.AliasEvent):
-        alias_name = yaml_event.anchor[:64]
-        raise NotATemplate(
-            f"{line_number_prefix}*{alias_name}: CloudFormation takes no YAML aliases"
+            f"line {yaml_event.start_mark.line + 1}: the tag {yaml_tag[:64]!r} is none of "
+            "CloudFormation's"
         )
 
 

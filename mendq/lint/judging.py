@@ -78,6 +78,11 @@ CHECKED_SYMPTOMS = (
 # Symptoms of one mapping: a queue can have them more than once.
 _SYMPTOMS_OF_MAPPINGS = (BATCH_FAILURES_NOT_REPORTED, CONCURRENCY_TOO_SMALL)
 _CHECKED_SYMPTOM_NAMES = frozenset(symptom.name for symptom in CHECKED_SYMPTOMS)
+# CloudFormation's own answer is "YAML aliases are not allowed in CloudFormation templates".
+_ALIAS_REASON = (
+    "if it can be deployed: CloudFormation takes no YAML aliases. Deploy what `aws cloudformation "
+    "package` writes, which has none"
+)
 # Steps of work (see `WorkBudget`) for checking one queue and for reporting one result.
 _WORK_STEPS_PER_QUEUE = 500
 _WORK_STEPS_PER_RESULT = 500
@@ -699,6 +704,8 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
         macro_name = transform if isinstance(transform, str) else "a macro"
         place = template.find_place("Transform")
         yield UncheckedPlace(*place, f"what {macro_name} makes of the template is not known here")
+    if template.first_alias is not None:
+        yield UncheckedPlace(*template.first_alias, _ALIAS_REASON)
     if template.expansion:
         for keys, reason in template.expansion.reason_by_unread_keys.items():
             yield UncheckedPlace(*template.find_place(*keys), reason)

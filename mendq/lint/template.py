@@ -32,6 +32,8 @@ UNKNOWN_VALUE_FUNCTION = "Fn::MendqUnknownValue"
 UNNAMED_FILE = "<unicode string>"
 # Bytes that are read for one step.
 BYTES_PER_WORK_STEP = 16
+# Steps of work (see `WorkBudget`) for a node.
+STEPS_PER_NODE = 16
 
 
 class NotATemplate(Exception):
@@ -125,6 +127,9 @@ class Template:
     deploy_target: Mapping[str, str] = field(default_factory=dict)
     # True if places in other files than the template's own are not reported.
     reports_own_file_only: bool = field(default=False, kw_only=True)
+    # Place of the first YAML alias, if CloudFormation itself must read the file: SAM and the
+    # Serverless Framework write aliases out. Its path is the alias, such as `*name`.
+    first_alias: TemplatePlace | None = field(default=None, kw_only=True)
     # What a tool makes of the file. None if the file is in CloudFormation's own language.
     expansion: Expansion | None = field(default=None, kw_only=True)
 

@@ -276,3 +276,29 @@ def test_lint_of_arbitrary_resources_never_raises(
     named = dict(zip(["Orders", "Dead", "Bill", "Sender"], resources, strict=False))
     sections = {"Parameters": {"x": value}, "Mappings": value, "Transform": value}
     assert isinstance(_lint_resources({**named, "Odd": value}, **sections), LintResult)
+
+
+ALIAS_TEMPLATE = """
+Resources:
+  Dlq: {Type: AWS::SQS::Queue, Properties: &short {MessageRetentionPeriod: 60}}
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties:
+      <<: *short
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Dlq.Arn, maxReceiveCount: 5}
+"""
+
+
+def test_template_with_aliases_is_judged_and_says_that_cloudformation_takes_none() -> None:
+    result = lint(read_template(ALIAS_TEMPLATE.encode()), "it", DeployTarget())
+    assert "dlq_retention_too_short" in {finding.symptom for finding in result.findings}
+    (place,) = result.not_judged
+    assert (place.path, place.line) == ("*short", 7)
+    assert "aws cloudformation package" in place.because
+
+
+def test_sam_template_with_aliases_is_judged_as_sam_writes_them_out() -> None:
+    template = f"Transform: AWS::Serverless-2016-10-31{ALIAS_TEMPLATE}"
+    result = lint(read_template(template.encode()), "it", DeployTarget())
+    assert "dlq_retention_too_short" in {finding.symptom for finding in result.findings}
+    assert result.not_judged == []

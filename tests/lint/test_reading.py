@@ -35,6 +35,15 @@ def _resolve(value: Any) -> Any:
     return ValueResolver(template, KNOWN).resolve(template.root["value"])
 
 
+def _make_alias_chain(length: int, copies: int) -> str:
+    """Return a few lines of YAML, of which each names the line before it several times."""
+    lines = ["a0: &a0 [x]"]
+    for number in range(1, length + 1):
+        aliases = ", ".join([f"*a{number - 1}"] * copies)
+        lines.append(f"a{number}: &a{number} [{aliases}]")
+    return "\n".join(lines)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -45,6 +54,8 @@ def _resolve(value: Any) -> Any:
         ('{"\\/": ' + "[" * 5000 + "]" * 5000 + "}", "nested more than"),
         ("[" + "a," * 600000 + "a]", "steps"),
         ('["\\/"' + ",[]" * 600000 + "]", "steps"),
+        (_make_alias_chain(6, copies=9), "steps"),
+        (_make_alias_chain(MAXIMUM_NESTED_LEVELS + 1, copies=1), "aliases are nested more than"),
     ],
 )
 def test_malformed_or_oversized_template_text_is_refused_with_one_short_line(
@@ -70,6 +81,29 @@ def test_template_scalars_stay_text_except_booleans_and_null() -> None:
     text = 'a: 2012-10-17\nb: 0123\nc: Yes\nd: "yes"\ne: ~\nf:\ng: 1_000\nh: FALSE\ni: yEs'
     values = ["2012-10-17", "0123", "true", "yes", None, None, "1_000", "false", "yEs"]
     assert list(_read_text(text).root.values()) == [{}, *values]
+
+
+def test_template_aliases_and_merge_keys_are_written_out_with_the_line_of_the_anchor() -> None:
+    text = (
+        "a: &a\n  b: 1\n  c: [2]\n"
+        "d: *a\n"
+        "e:\n  <<: *a\n  b: 3\n"
+        "f: {<<: [{b: 4}, *a], g: 5}\n"
+        'h: {"<<": 6}'
+    )
+    template = _read_text(text)
+    del template.root["Resources"]
+    assert template.root == {
+        "a": {"b": "1", "c": ["2"]},
+        "d": {"b": "1", "c": ["2"]},
+        "e": {"b": "3", "c": ["2"]},
+        "f": {"b": "4", "c": ["2"], "g": "5"},
+        "h": {"<<": "6"},
+    }
+    lines = [
+        template.find_place(*keys).line for keys in (["d"], ["d", "b"], ["e", "b"], ["e", "c"])
+    ]
+    assert lines == [5, 3, 8, 4]
 
 
 @pytest.mark.parametrize("indent", [None, 1, "\t"])

@@ -418,3 +418,22 @@ def test_lint_refuses_a_serverless_file_whose_variables_take_too_much_work() -> 
     content = f"{HEAD}{custom}resources:\n  Resources:\n{names}".encode()
     with pytest.raises(NotATemplate, match="steps"):
         read_template(content, WorkBudget(1_000_000))
+
+
+def test_lint_reads_yaml_aliases_and_merge_keys() -> None:
+    """The framework writes them out, so they are no reason to refuse the file."""
+    head = f"{HEAD}custom:\n  long: &long {{timeout: 60}}\n  redrive: &redrive\n    "
+    head += "RedrivePolicy: {deadLetterTargetArn: !GetAtt OrdersDlq.Arn, maxReceiveCount: 2}\n"
+    queues = QUEUES.replace(
+        "        RedrivePolicy: {deadLetterTargetArn: !GetAtt OrdersDlq.Arn, maxReceiveCount: 5}",
+        "        <<: *redrive",
+    )
+    function = f"  bill: {{handler: a.b, <<: *long, {EVENT}}}\n"
+    result = _lint_serverless(function, head=head, queues=queues)
+    assert set(_list_findings(result)) == {
+        "Orders: visibility_timeout_too_short",
+        "Orders: max_receive_count_too_low",
+    }
+    assert result.not_judged == []
+    line_by_symptom = {finding.symptom: finding.line for finding in result.findings}
+    assert line_by_symptom["max_receive_count_too_low"] == 6
