@@ -26,9 +26,10 @@ class TemplateFolder:
 
     def __post_init__(self) -> None:
         self._files_left = _MOST_FILES
+        self._content_by_name = dict[str, bytes]()
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file.
+        """Return the bytes of a file. The same file again is not read again.
 
         Args:
             name: The path of the file, relative to the folder.
@@ -38,6 +39,8 @@ class TemplateFolder:
                 large.
             NotATemplate: The template names too many files.
         """
+        if name in self._content_by_name:
+            return self._content_by_name[name]
         if self.path is None:
             raise UnreadableTemplateFile("it is in another file")
         path = self.path / name
@@ -53,4 +56,5 @@ class TemplateFolder:
             raise UnreadableTemplateFile("there is no such file") from error
         if len(content) > MOST_TEMPLATE_BYTES:
             raise UnreadableTemplateFile(f"it is longer than {MOST_TEMPLATE_BYTES:,} bytes")
+        self._content_by_name[name] = content
         return content

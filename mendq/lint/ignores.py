@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mendq.lint.folder import TemplateFolder, UnreadableTemplateFile
+from mendq.lint.folder import TemplateFolder
 from mendq.lint.serverless import is_serverless_file
 from mendq.lint.template import Template, TemplatePlace, TemplateResource, get_mapping, to_list
 from mendq.lint.terraform import TerraformTemplate
@@ -166,12 +166,9 @@ def _list_serverless_ignores(
 
 
 def _read_lines(file: str, content: bytes, folder: TemplateFolder | None) -> list[str]:
-    """Return the lines of the template, or of a file beside it. Empty if it cannot be read."""
+    """Return the lines of the template, or of a file beside it that it includes."""
     if file and folder is not None:
-        try:
-            content = TemplateFolder(folder.path).read(file)
-        except UnreadableTemplateFile:
-            return []
+        content = folder.read(file)  # kept since the template was read
     return content.decode("utf-8-sig", "replace").splitlines()
 
 
