@@ -178,3 +178,16 @@ def test_lint_with_an_invalid_baseline_exits_2_and_names_the_field(
 def test_write_baseline_without_a_file_exits_2(folder: Path) -> None:
     assert (folder / "shop.yaml").exists()
     assert _run("shop.yaml", "--write-baseline").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"), [(["--write-baseline"], "written"), ([], "read")], ids=str
+)
+def test_baseline_that_is_a_folder_exits_2_and_says_what_is_wrong(
+    folder: Path, options: list[str], problem: str
+) -> None:
+    (folder / BASELINE).mkdir()
+    result = _run("shop.yaml", "--baseline", BASELINE, *options)
+    assert result.exit_code == 2
+    assert f"{BASELINE} cannot be {problem}: Is a directory" in result.stderr
+    assert list((folder / BASELINE).iterdir()) == []

@@ -206,6 +206,14 @@ def test_terraform_comment_of_a_resource_that_the_plan_lacks_is_stale(tmp_path: 
     assert stale["where"].endswith("main.tf, line 1")
 
 
+def test_folder_that_is_named_like_a_terraform_file_has_no_ignores(tmp_path: Path) -> None:
+    (tmp_path / "old.tf").mkdir()
+    comment = f"# mendq: ignore {ENCRYPTION}: {REASON}\n"
+    document = _lint_plan(tmp_path, comment + TERRAFORM)
+    assert _list(document, "ignored") == {("aws_sqs_queue.orders[0]", ENCRYPTION)}
+    assert document["stale"] == []
+
+
 def test_text_that_only_mentions_an_ignore_is_none(tmp_path: Path) -> None:
     text = SERVERLESS.replace(
         "handler: bill.main", f"handler: 'bill.main#mendq: ignore {VISIBILITY}: no'"

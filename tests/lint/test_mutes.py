@@ -208,3 +208,30 @@ def test_ended_mute_does_not_hide_a_finding_that_another_mute_covers() -> None:
     mute_list = MuteList(FILE_NAME, (ended, Mute(**MUTE)), date(2029, 6, 1))
     assert mute_list.find(VISIBILITY, "orders-in") == Mute(**MUTE)
     assert [mute for _, mute, _ in mute_list.list_stale()] == [ended]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"[[mute", "Expected"),
+        (b'[[mute]]\nreason = "\xff"', "invalid start byte"),
+        (b"a = " + b"[" * 100_000, "recursion"),
+    ],
+    ids=["unclosed", "no UTF-8", "nested"],
+)
+def test_mute_list_that_is_no_toml_exits_2_names_the_file_and_lints_nothing(
+    folder: Path, content: bytes, problem: str
+) -> None:
+    (folder / FILE_NAME).write_bytes(content)
+    result = _run()
+    assert (result.exit_code, result.stdout) == (2, "")
+    error_text = " ".join(result.stderr.split())
+    assert f"{FILE_NAME} is not valid TOML: " in error_text
+    assert problem in error_text
+
+
+def test_mute_list_that_is_a_folder_exits_2_and_lints_nothing(folder: Path) -> None:
+    (folder / FILE_NAME).mkdir()
+    result = _run()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{FILE_NAME} cannot be read: Is a directory" in result.stderr

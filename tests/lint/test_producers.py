@@ -63,6 +63,18 @@ def test_lint_reports_no_producer_that_may_be_admitted_and_lists_what_it_leaves_
     assert open_places == [f"Resources.{name}" for name in CASES[title].get("open", [])]
 
 
+def test_lint_lists_a_queue_whose_policy_another_stack_has_as_not_judged() -> None:
+    result = _lint_text(
+        "Resources:\n  Orders: {Type: AWS::SQS::Queue}\n  Paid: {Type: AWS::SNS::Topic, "
+        "Properties: {Subscription: [{Protocol: sqs, Endpoint: !GetAtt Orders.Arn}]}}\n"
+        "  OrdersPolicy: {Type: AWS::SQS::QueuePolicy, Properties: {Queues: [!Ref Orders], "
+        "PolicyDocument: {Statement: [!ImportValue statement]}}}\n"
+    )
+    assert _list_refusals(result) == []
+    (place,) = [place for place in result.not_judged if "producer_refused" in place.symptoms]
+    assert place.path == "Resources.OrdersPolicy.Properties.PolicyDocument"
+
+
 @pytest.mark.parametrize("title", REFUSED_TITLES)
 def test_lint_reports_a_refused_producer_once_as_error_with_the_policy_that_refuses(
     title: str,

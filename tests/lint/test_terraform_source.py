@@ -22,6 +22,7 @@ resource "aws_sqs_queue" "orders" {
   visibility_timeout_seconds = 10
 }
 """
+QUEUE_OF_LOCAL = QUEUE.replace("= 10", "= local.a")
 FUNCTION = """\
 resource "aws_lambda_function" "bill" {
   function_name = "bill"
@@ -490,11 +491,13 @@ def test_command_shows_file_and_line_of_a_terraform_folder_and_ends_with_1(tmp_p
         ("a = " + "-" * 5_000 + "1", "nested more than"),
         ("a {\n" * 5_000, "nested more than"),
         ("a = " + '"${' * 300, "nested more than"),
+        ("locals {\n  a = b" + "[*]" * 5_000 + "\n}", "nested too deep"),
+        ("locals {\n  a = 1" + "+1" * 5_000 + "\n}\n" + QUEUE_OF_LOCAL, "nested too deep"),
         ("#" * 300_000, "longer than 262,144 bytes"),
         ('resource "aws_sqs_queue" "q" {\n  count = 100000\n}', "more than 2,000"),
         ('resource "aws_sqs_queue" "q" {\n  for_each = toset(range(2001))\n}', ""),
     ],
-    ids=range(14),
+    ids=range(16),
 )
 def test_terraform_file_that_cannot_be_read_is_refused_in_one_sentence_with_its_line(
     tmp_path: Path, text: str, says: str
@@ -506,6 +509,21 @@ def test_terraform_file_that_cannot_be_read_is_refused_in_one_sentence_with_its_
         _lint(tmp_path, text)
     assert says in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_terraform_file_that_is_no_utf_8_is_refused_with_the_byte(tmp_path: Path) -> None:
+    (tmp_path / "main.tf").write_bytes(b"# \xff\n" + QUEUE.encode())
+    with pytest.raises(NotATemplate, match=r"main\.tf: no UTF-8 at byte 2$"):
+        _lint_path(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000], ids=["unclosed", "nested"])
+def test_redrive_policy_that_is_no_json_is_named(tmp_path: Path, text: str) -> None:
+    queue = QUEUE.replace("= 10", f'= 360\n  redrive_policy = "{text}"')
+    result = _lint(tmp_path, queue)
+    named_places = [finding.path for finding in result.findings]
+    named_places += [place.path for place in result.not_judged]
+    assert named_places == ["aws_sqs_queue.orders.redrive_policy"]
 
 
 @pytest.mark.parametrize(

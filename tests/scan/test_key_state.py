@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from mendq.catalogue.keys.kms_key_unusable import KMS_KEY_UNUSABLE
+from mendq.model.facts import Facts
 from tests.scan.scanner import Scanner, deny_operation, make_slow_symptom, start_sums_hour
 
 AWS_MANAGED_KEY = "alias/aws/sqs"
@@ -78,6 +79,28 @@ def test_disabled_key_of_a_queue_on_which_nothing_happens_any_more_is_found(
     make_queue(scanner, "orders", make_key(scanner))
     wait_until_settled(scanner)
     assert list_symptoms(scanner) == FOUND
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_disabled_key_is_found_although_another_symptom_fails_which_is_recorded(
+    scanner: Scanner, *, is_silent: bool
+) -> None:
+    """On a queue on which nothing happens any more, and on one that cannot be measured now."""
+    queue_arn = make_queue(scanner, "orders", make_key(scanner), messages=0 if is_silent else 2)
+    wait_until_settled(scanner)
+    if not is_silent:
+        spent_metrics = scanner.settings().limits.scan_metrics_per_day
+        scanner.context().scan_store.note_spent_metrics(spent_metrics, scanner.account.now)
+    defect = ValueError("a defect")
+
+    def fail(_facts: Facts) -> None:
+        raise defect
+
+    broken = make_slow_symptom("broken", detect=fail, is_left_to_suspects=True)
+    done = scanner.run_due_scan([broken, *SYMPTOMS])
+    assert [finding.symptom for finding in done.findings] == FOUND
+    assert done.error_by_target == {queue_arn: defect}
+    assert done.measured == 0
 
 
 def test_disabled_key_of_a_measured_suspect_is_found(scanner: Scanner) -> None:
