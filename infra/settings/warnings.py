@@ -47,8 +47,7 @@ def find_unusable_settings(
         if other_region_arn_beginnings:
             fault = (
                 f"is not of {other_region_arn_beginnings[0]}, where a stack goes: it cannot be "
-                "read, and Mendq "
-                "would be frozen for ever"
+                "read, and Mendq would be frozen for ever"
             )
             yield Mistake(f"freezeCalendars[{calendar_index}]", fault, remedy)
     for setting_path, notification_arn in _collect_notification_arns(

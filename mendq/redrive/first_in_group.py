@@ -130,8 +130,7 @@ def find_unclear_groups(
             )
             reason = (
                 f"messages of {other_group_count_text} came to the DLQ at the same time, maybe "
-                "from one "
-                "batch"
+                "from one batch"
             )
             unclear_groups.append(UnclearGroup(group_id, reason, can_person_confirm=True))
     return unclear_groups

@@ -839,8 +839,7 @@ def describe_staying_messages(situation: RedriveSituation) -> str:
     )
     return (
         f"; {message_count_by_origin.total():,} stay in the DLQ, because they did not fail in this "
-        "source: "
-        f"{message_counts_text}"
+        f"source: {message_counts_text}"
     )
 
 

@@ -110,9 +110,8 @@ def _describe_files(coverage: ReportCoverage) -> str:
     )
     return (
         f"{coverage.files_unreadable:,} of {format_count(file_count, 'trail file')} could not be "
-        "read "
-        f"({format_bytes(coverage.bytes_unreadable)} of {format_bytes(size_bytes)}"
-        f"{unreadable_percent})."
+        f"read ({format_bytes(coverage.bytes_unreadable)} of "
+        f"{format_bytes(size_bytes)}{unreadable_percent})."
     )
 
 

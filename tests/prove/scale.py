@@ -283,8 +283,7 @@ def _arithmetic() -> Iterator[str]:
     )
     yield (
         f"{every.events:,.0f} logged calls a day are {every.events * DAYS_PER_MONTH:,.0f} a month, "
-        "at "
-        f"{prices.DATA_EVENT.words}, and their files: {format_dollars(every.logging())}"
+        f"at {prices.DATA_EVENT.words}, and their files: {format_dollars(every.logging())}"
     )
     yield f"one in {1 / FAILED_SHARE:.0f} of them fails: {format_dollars(every.failing())}"
     yield (

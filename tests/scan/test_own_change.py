@@ -117,10 +117,9 @@ def test_attached_dlq_to_which_a_message_moves_is_escalated_with_rollback_and_cl
     assert reason_of(scanner, MISSING) == (
         f"Mendq attached the DLQ orders-dlq to orders 1 h 30 min ago (case {case_id}): messages "
         "that had been received 5 times move there. To take the change back: "
-        f"{make_rollback_command(case_id)}. Since then 1 message moved to the DLQ orders-dlq. "
-        "Look at what moved: `mendq dlq orders --region us-east-1`. If consumers could have "
-        "finished it, take the change back. If it fails at every try, the change does what it is "
-        "for: "
+        f"{make_rollback_command(case_id)}. Since then 1 message moved to the DLQ orders-dlq. Look "
+        "at what moved: `mendq dlq orders --region us-east-1`. If consumers could have finished "
+        "it, take the change back. If it fails at every try, the change does what it is for: "
         f"`mendq close {case_id} --region us-east-1` ends the case"
     )
     (page,) = read_urgent_pages(scanner)

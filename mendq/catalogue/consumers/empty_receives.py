@@ -73,9 +73,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"{empty_receive_count:,} receives in {format_duration(measurement.duration)} found "
-        "nothing, "
-        "while "
-        f"{format_count(received_message_count, 'message')} came"
+        f"nothing, while {format_count(received_message_count, 'message')} came"
     )
 
 
@@ -99,15 +97,14 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     if current_wait_seconds >= LONGEST_WAIT_SECONDS:
         reason = (
             f"receives already wait {LONGEST_WAIT_SECONDS} s unless a reader asks for less, and "
-            "are "
-            "throttled: look for readers that set WaitTimeSeconds, and how many there are"
+            "are throttled: look for readers that set WaitTimeSeconds, and how many there are"
         )
         return Escalate("already_long_polling", reason, quotas_command_line)
     reason = (
         f"{facts.found or 'receives are throttled'}, and on an empty queue each waits "
         f"{current_wait_seconds:,} s for a message; with {LONGEST_WAIT_SECONDS} s there are fewer "
-        "of them. A client "
-        "whose read timeout is shorter hangs up first and leaves messages in flight that nobody has"
+        "of them. A client whose read timeout is shorter hangs up first and leaves messages in "
+        "flight that nobody has"
     )
     step = SetReceiveWaitTime(current_wait_seconds, LONGEST_WAIT_SECONDS)
     if not facts.lambda_consumers:

@@ -67,9 +67,8 @@ def _list_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[str]:
     visibility_seconds = facts.visibility_seconds
     if batching_window_seconds and batching_window_seconds >= visibility_seconds:
         fault_sentence = (
-            f"its event source mapping waits up to {batching_window_seconds:,} s for a batch; "
-            "what waits "
-            f"comes again after the visibility timeout of {visibility_seconds:,} s"
+            f"its event source mapping waits up to {batching_window_seconds:,} s for a batch; what "
+            f"waits comes again after the visibility timeout of {visibility_seconds:,} s"
         )
         change = MappingChange(facts, consumer, _shorten_window(consumer, visibility_seconds))
         yield f"{fault_sentence}: {describe_mapping_change(change)}"

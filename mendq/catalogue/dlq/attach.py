@@ -128,10 +128,8 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
     if delete_count == 0 and measurement.sent:
         return DetectedFault(
             f"No message was finished in the last {format_duration(measurement.duration)}: "
-            "consumers "
-            f"received {format_count(measurement.messages, 'message')} {measurement.received:,} "
-            "times "
-            f"and deleted none{in_flight_text}",
+            f"consumers received {format_count(measurement.messages, 'message')} "
+            f"{measurement.received:,} times and deleted none{in_flight_text}",
             evidence_kind=NOTHING_FINISHED,
         )
     return DetectedFault(
@@ -342,8 +340,7 @@ def plan_new_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
         return _refuse_without_safe_limit(facts, first_sentence)
     reason = (
         f"{first_sentence}. A message that was received {receive_limit} times and not deleted "
-        "would move to "
-        f"{dlq_arn} and be kept there for 14 days"
+        f"would move to {dlq_arn} and be kept there for 14 days"
         f"{_describe_message_order(facts)}{_describe_unknown_consequences(facts, receive_limit)}"
     )
     steps = (CreateDlq("", dlq_arn), AttachDlq("", RedrivePolicy(dlq_arn, receive_limit).text))
@@ -487,12 +484,10 @@ def _refuse_without_safe_limit(facts: Facts, first_sentence: str) -> Refusal:
     """
     reason = (
         f"{first_sentence}. A DLQ would stop that, but Mendq cannot tell which maxReceiveCount "
-        "keeps good "
-        f"messages out of it: {_describe_mean_receives(facts)}. Three times that is more than "
-        f"{MOST_RECEIVES_BEFORE_DLQ}, the highest value that Mendq sets. Find in the consumer's "
-        "log how often it receives a message before it finishes it. Then attach a DLQ with a "
-        "higher "
-        "maxReceiveCount yourself; the runbook has the command"
+        f"keeps good messages out of it: {_describe_mean_receives(facts)}. Three times that is "
+        f"more than {MOST_RECEIVES_BEFORE_DLQ}, the highest value that Mendq sets. Find in the "
+        "consumer's log how often it receives a message before it finishes it. Then attach a DLQ "
+        "with a higher maxReceiveCount yourself; the runbook has the command"
     )
     return Refuse("no_safe_limit", reason, get_attributes_command(facts.queue_arn))
 
@@ -523,9 +518,8 @@ def _describe_unknown_consequences(facts: Facts, receive_limit: int) -> str:
     if measurement.deleted == 0:
         sentences_about_unknowns.append(
             f"No message was finished in the last {format_duration(measurement.duration)}, so "
-            "Mendq "
-            "cannot tell whether all messages fail or only these. Look at the consumers' log "
-            "before you approve, and decline if they finish nothing"
+            "Mendq cannot tell whether all messages fail or only these. Look at the consumers' "
+            "log before you approve, and decline if they finish nothing"
         )
         if receive_limit == MOST_RECEIVES_BEFORE_DLQ:
             sentences_about_unknowns.append(
@@ -536,30 +530,25 @@ def _describe_unknown_consequences(facts: Facts, receive_limit: int) -> str:
         arrived_messages_text = format_count(measurement.sent_since_delete, "message")
         sentences_about_unknowns.append(
             f"{arrived_messages_text} arrived since the last delete, and none was finished: look "
-            "at the "
-            "consumers' log before you approve"
+            "at the consumers' log before you approve"
         )
     elif measurement.fruitless_receives:
         sentences_about_unknowns.append(
             f"F{_describe_mean_receives(facts)[1:]}. If consumers give messages back on purpose, "
-            "approve "
-            f"only if no good message needs more than {format_count(receive_limit, 'receive')}"
+            "approve only if no good message needs more than "
+            f"{format_count(receive_limit, 'receive')}"
         )
     if measurement.surplus_deletes > 0:
         sentences_about_unknowns.append(
             f"Consumers made {format_count(measurement.surplus_deletes, 'delete')} more than "
-            "messages "
-            "left the queue: some messages may have been handled twice, because the visibility "
-            "timeout is too short"
+            "messages left the queue: some messages may have been handled twice, because the "
+            "visibility timeout is too short"
         )
     if waiting_message_count := facts.visible + facts.in_flight:
         sentences_about_unknowns.append(
             f"{format_count(waiting_message_count, 'message')} "
-            f"{'waits' if waiting_message_count == 1 else 'wait'} "
-            "now; a "
-            f"message that was already received {format_count(receive_limit, 'time')} moves to the "
-            "DLQ "
-            "at its next receive"
+            f"{'waits' if waiting_message_count == 1 else 'wait'} now; a message that was already "
+            f"received {format_count(receive_limit, 'time')} moves to the DLQ at its next receive"
         )
     return "".join(f". {sentence}" for sentence in sentences_about_unknowns)
 
@@ -659,11 +648,8 @@ def _refuse_if_nothing_finished(facts: Facts, measurement: Measurement) -> Refus
     waiting_messages_text = format_count(facts.visible + facts.in_flight, "message")
     reason = (
         f"{unfinished_messages_text}: its consumers may fail, and a DLQ would take the waiting "
-        "messages "
-        f"({waiting_messages_text}) and the next ones. Look at the consumers' log. Mendq checks "
-        "again at "
-        "the "
-        "next scan"
+        f"messages ({waiting_messages_text}) and the next ones. Look at the consumers' log. Mendq "
+        "checks again at the next scan"
     )
     return Refuse("nothing_finished", reason, _make_receives_command(facts))
 

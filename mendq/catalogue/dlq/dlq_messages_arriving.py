@@ -183,9 +183,8 @@ def _describe_receives(facts: Facts) -> str:
         return ""
     return (
         f". From {first_source.name} they come after "
-        f"{format_count(first_source.max_receive_count, 'receive')} "
-        f"of {first_source.visibility_seconds:,} s each: where work takes longer than that, the "
-        "tag "
+        f"{format_count(first_source.max_receive_count, 'receive')} of "
+        f"{first_source.visibility_seconds:,} s each: where work takes longer than that, the tag "
         f"{MAX_PROCESSING_TAG} on {first_source.name} says so to Mendq"
     )
 

@@ -93,8 +93,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     wait_verb = "waits" if facts.visible == 1 else "wait"
     return DetectedFault(
         f"{format_count(facts.visible, 'DLQ message')} {wait_verb}, and {fixed_causes_text} is "
-        "fixed; "
-        f"the first expires {time_until_expiry}",
+        f"fixed; the first expires {time_until_expiry}",
         seconds_left=time_until_expiry.lower_bound.total_seconds(),
         source_arns=facts_of_source.source_arns,
     )

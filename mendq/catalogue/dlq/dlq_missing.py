@@ -192,10 +192,9 @@ def _describe_need(facts: Facts) -> str | None:
     backlog_message_count = measurement.now.backlog
     return (
         f"it has no DLQ, and messages come back: in {format_duration(measurement.duration)} "
-        "consumers "
-        f"received {received_message_count_text} {format_count(measurement.received, 'time')} and "
-        "deleted "
-        f"{measurement.deleted:,}; {format_count(backlog_message_count, 'message')} "
+        f"consumers received {received_message_count_text} "
+        f"{format_count(measurement.received, 'time')} and deleted {measurement.deleted:,}; "
+        f"{format_count(backlog_message_count, 'message')} "
         f"{'is' if backlog_message_count == 1 else 'are'} left"
     )
 

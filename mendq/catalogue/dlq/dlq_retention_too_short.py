@@ -65,11 +65,9 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"it keeps messages for {retention_seconds:,} s counted from when they were first sent, "
-        "and "
-        f"{source_with_longest_retention.queue_arn} keeps its messages for "
-        f"{source_retention_seconds:,} s: what "
-        "dies late there "
-        f"is deleted here before anybody has seen it",
+        f"and {source_with_longest_retention.queue_arn} keeps its messages for "
+        f"{source_retention_seconds:,} s: what dies late there is deleted here before anybody has "
+        "seen it",
         evidence_kind=_EQUAL if retention_seconds == source_retention_seconds else _SHORTER,
     )
 

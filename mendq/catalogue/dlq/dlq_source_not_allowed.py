@@ -51,9 +51,8 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"its {ALLOW_POLICY_ATTRIBUTE} keeps out {name_first_principals(refused_source_arns)}, "
-        "whose DLQ "
-        "it is: "
-        "what cannot be handled there is handed out again and again, and never becomes a message"
+        "whose DLQ it is: what cannot be handled there is handed out again and again, and never "
+        "becomes a message"
     )
 
 
@@ -88,9 +87,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     if left_out_source_arns:
         reason += (
             f". SQS takes {MOST_SOURCES_IN_ALLOW_POLICY} by name: "
-            f"{name_first_principals(left_out_source_arns)} "
-            "would stay "
-            "out"
+            f"{name_first_principals(left_out_source_arns)} would stay out"
         )
     return Plan((step,), reason)
 

@@ -38,8 +38,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"it is named as the DLQ of {name_first_principals(facts.unconfirmed_sources)}, and Mendq "
-        "goes by "
-        "none of that: neither its RedriveAllowPolicy nor the settings confirm it"
+        "goes by none of that: neither its RedriveAllowPolicy nor the settings confirm it"
     )
 
 

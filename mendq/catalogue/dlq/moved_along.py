@@ -113,17 +113,11 @@ def describe_good_messages(facts: Facts) -> str:
     wait_verb = "waits" if bounds.waiting_messages == 1 else "wait"
     return (
         f"Up to {format_count(bounds.maximum_good_messages_now, 'good message')} would move to the "
-        "DLQ with "
-        "the failing "
-        f"one ({bounds.waiting_messages:,} {wait_verb} now{_describe_bound_growth(bounds)}): SQS "
-        "hands "
-        "out up to "
-        f"{bounds.largest_batch_size} of a group together and counts the receive for each, "
-        "whatever "
-        "maxReceiveCount is. "
+        f"DLQ with the failing one ({bounds.waiting_messages:,} {wait_verb} "
+        f"now{_describe_bound_growth(bounds)}): SQS hands out up to {bounds.largest_batch_size} of "
+        "a group together and counts the receive for each, whatever maxReceiveCount is. "
         f"`{redrive_all_but_first_command(facts.queue_arn)}` then sends them back in order, "
-        "without the "
-        "failing one"
+        "without the failing one"
     )
 
 
@@ -137,12 +131,10 @@ def describe_possible_loss(facts: Facts) -> str:
         return "Its function takes one message at a time, so what fails moves to the DLQ alone"
     good_messages_text = format_count(largest_batch_size - 1, "good message")
     return (
-        f"A message that fails takes up to {good_messages_text} of its group along: "
-        f"SQS hands out up to {largest_batch_size} of a group together and counts the receive for "
-        "each. "
+        f"A message that fails takes up to {good_messages_text} of its group along: SQS hands out "
+        f"up to {largest_batch_size} of a group together and counts the receive for each. "
         f"`{redrive_all_but_first_command(facts.queue_arn)}` then sends them back in order, "
-        "without the "
-        "failing one"
+        "without the failing one"
     )
 
 

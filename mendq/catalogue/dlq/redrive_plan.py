@@ -276,10 +276,8 @@ class RedriveForecast:
         reason = (
             f"{format_count(self.dlq.visible, 'message')} would take {format_duration(duration)} "
             f"at {self.rate_per_second:,.2f} a second, while {self.source.deletes_per_second:,.2f} "
-            "are "
-            f"deleted there, and the first expires {time_until_expiry}, kept for 14 days: choose "
-            "which go, or "
-            "send them faster, by hand"
+            f"are deleted there, and the first expires {time_until_expiry}, kept for 14 days: "
+            "choose which go, or send them faster, by hand"
         )
         return Refuse(
             "redrive_too_slow", reason, redrive_preview_command(self.source_queue.queue_arn)

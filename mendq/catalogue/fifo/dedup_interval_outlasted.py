@@ -38,12 +38,10 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not dropped_send_count or not is_possible(facts):
         return None
     return DetectedFault(
-        f"producers send again: SQS dropped {format_count(dropped_send_count, 'send')} of the "
-        "last hour "
-        "as "
-        f"repeated, as it does for {DEDUPLICATION_INTERVAL_SECONDS} s after the first. A message "
-        f"may be at work for {facts.visibility_seconds:,} s: one that is sent again meanwhile, but "
-        f"after the {DEDUPLICATION_INTERVAL_SECONDS} s, is handled twice"
+        f"producers send again: SQS dropped {format_count(dropped_send_count, 'send')} of the last "
+        f"hour as repeated, as it does for {DEDUPLICATION_INTERVAL_SECONDS} s after the first. A "
+        f"message may be at work for {facts.visibility_seconds:,} s: one that is sent again "
+        f"meanwhile, but after the {DEDUPLICATION_INTERVAL_SECONDS} s, is handled twice"
     )
 
 

@@ -78,10 +78,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     if does_one_group_block(measurement):
         return DetectedFault(
             f"{oldest_age_text}; in {format_duration(measurement.duration)} "
-            f"{measurement.received:,} "
-            "receives led "
-            f"to {measurement.deleted:,} deletes, one group is in flight, "
-            f"{format_count(measurement.now.visible, 'message')} waiting"
+            f"{measurement.received:,} receives led to {measurement.deleted:,} deletes, one group "
+            f"is in flight, {format_count(measurement.now.visible, 'message')} waiting"
         )
     measurement_of_standstill = measurement.recent.standstill
     if measurement_of_standstill is None or not is_oldest_message_stuck(
@@ -93,15 +91,12 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
     return DetectedFault(
         f"{oldest_age_text}, and was the oldest for the last "
-        f"{format_duration(standstill_duration)}. In that "
-        "time "
-        f"consumers deleted {format_count(measurement_of_standstill.deleted, 'message')}, and "
+        f"{format_duration(standstill_duration)}. In that time consumers deleted "
+        f"{format_count(measurement_of_standstill.deleted, 'message')}, and "
         f"{measurement_of_standstill.fruitless_receives:,} receives were not followed by a delete, "
-        "as if one "
-        "message "
-        f"is received after each visibility timeout of {facts.visibility_seconds:,} s. At least "
-        f"one group is held up; {format_count(measurement.now.groups_in_flight or 0, 'group')} in "
-        "flight"
+        "as if one message is received after each visibility timeout of "
+        f"{facts.visibility_seconds:,} s. At least one group is held up; "
+        f"{format_count(measurement.now.groups_in_flight or 0, 'group')} in flight"
     )
 
 
@@ -136,8 +131,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         return require_approval(plan_new_dlq(facts, first_sentences))
     reason = (
         f"{first_sentences}. Its DLQ takes a message after {facts.max_receive_count:,} receives, "
-        "which is "
-        f"in about {_estimate_seconds_until_dlq(facts):,} s; with a maxReceiveCount of "
+        f"which is in about {_estimate_seconds_until_dlq(facts):,} s; with a maxReceiveCount of "
         f"{DEFAULT_MAX_RECEIVE_COUNT} the group continues without it sooner, which is right only "
         "if order does not matter"
     )

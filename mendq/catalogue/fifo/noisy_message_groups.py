@@ -61,13 +61,10 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"SQS counts {format_count(current_gauges.noisy_groups, 'noisy message group')}; of the "
-        "others "
-        f"{current_gauges.quiet_visible:,} messages wait, the oldest for "
-        f"{current_gauges.quiet_oldest_age_seconds:,} s, "
-        f"and {format_count(measurement.deletes_of_last_15_minutes, 'message')} in all left the "
-        "queue in the "
-        "last "
-        f"{RECENT_DELETES_PERIOD.total_seconds() / 60:.0f} minutes"
+        f"others {current_gauges.quiet_visible:,} messages wait, the oldest for "
+        f"{current_gauges.quiet_oldest_age_seconds:,} s, and "
+        f"{format_count(measurement.deletes_of_last_15_minutes, 'message')} in all left the queue "
+        f"in the last {RECENT_DELETES_PERIOD.total_seconds() / 60:.0f} minutes"
     )
 
 

@@ -65,11 +65,8 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     if current_data_key_reuse_seconds >= maximum_data_key_reuse_seconds:
         reason = (
             f"SQS already uses each data key for {current_data_key_reuse_seconds:,} s and Mendq "
-            "goes no "
-            "further "
-            "than "
-            f"{maximum_data_key_reuse_seconds:,} s: KMS's request quota is too small, or others "
-            "use it up"
+            f"goes no further than {maximum_data_key_reuse_seconds:,} s: KMS's request quota is "
+            "too small, or others use it up"
         )
         return Escalate("reuse_at_maximum", reason, make_request_quotas_command(facts.queue_arn))
     longer_data_key_reuse_seconds = (
@@ -82,10 +79,8 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     )
     reason = (
         f"KMS throttles SQS, which asks for a data key every {current_data_key_reuse_seconds:,} s; "
-        "every "
-        f"{planned_data_key_reuse_seconds:,} s is "
-        "less often. A key that is revoked then keeps working for up to "
-        f"{planned_data_key_reuse_seconds:,} s"
+        f"every {planned_data_key_reuse_seconds:,} s is less often. A key that is revoked then "
+        f"keeps working for up to {planned_data_key_reuse_seconds:,} s"
     )
     return Plan(
         (SetKmsDataKeyReusePeriod(current_data_key_reuse_seconds, planned_data_key_reuse_seconds),),

@@ -61,9 +61,8 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"its policy lets {name_first_principals(sending_services)} send, and its messages are "
-        "encrypted "
-        "with "
-        f"{AWS_MANAGED_KEY_ALIAS}, which services can never use: what they send does not arrive"
+        f"encrypted with {AWS_MANAGED_KEY_ALIAS}, which services can never use: what they send "
+        "does not arrive"
     )
 
 

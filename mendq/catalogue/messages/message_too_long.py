@@ -67,9 +67,8 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     raise_step = SetMaximumMessageSize(current_limit_bytes, LONGEST_MESSAGE_BYTES)
     reason = (
         f"senders' messages are longer than the {current_limit_bytes:,} bytes that the queue "
-        "takes; SQS "
-        "allows "
-        f"{LONGEST_MESSAGE_BYTES:,}. Consumers may be built for 256 KB: ask their owners first"
+        f"takes; SQS allows {LONGEST_MESSAGE_BYTES:,}. Consumers may be built for 256 KB: ask "
+        "their owners first"
     )
     dlq_sentence, command = _describe_dlq_to_raise(facts)
     if not dlq_sentence:

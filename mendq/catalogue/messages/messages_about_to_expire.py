@@ -67,11 +67,8 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"the oldest message has waited {oldest_age_seconds:,} s of the {retention_seconds:,} s "
-        "that it "
-        "is kept; "
-        f"{format_count(measurement.now.backlog, 'message')} left, {measurement.deleted:,} deleted "
-        "in "
-        f"{format_duration(measurement.duration)}"
+        f"that it is kept; {format_count(measurement.now.backlog, 'message')} left, "
+        f"{measurement.deleted:,} deleted in {format_duration(measurement.duration)}"
     )
 
 
@@ -97,14 +94,12 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     if current_retention_seconds >= LONGEST_RETENTION_SECONDS:
         reason = (
             f"{fault.because}. SQS keeps none for longer than {LONGEST_RETENTION_SECONDS:,} s: let "
-            "consumers "
-            "catch up, or save the messages elsewhere before they are lost"
+            "consumers catch up, or save the messages elsewhere before they are lost"
         )
         return Escalate("retention_at_its_longest", reason, list_consumers_command(facts.queue_arn))
     reason = (
         f"{fault.because}. Kept for {LONGEST_RETENTION_SECONDS:,} s they outlast a long weekend; a "
-        "short "
-        "retention can be policy, and old messages can be worth less than none"
+        "short retention can be policy, and old messages can be worth less than none"
     )
     if facts.dlq_arn is not None and not facts.is_fifo:
         reason += ". Its DLQ counts from the first send, so it has to keep messages as long"

@@ -82,15 +82,12 @@ def detect(facts: Facts) -> DetectedFault | None:
         ),
     )
     return DetectedFault(
-        f"half of the last hour's runs of {consumer.name} ended within {median_run_seconds:.1f} "
-        "s, with "
-        f"{messages_per_run:.1f} messages each. Worked one by one, a full batch of "
-        f"{full_batch_size} takes about "
-        f"{full_batch_seconds:,.0f} s: longer than the visibility timeout of "
-        f"{visibility_seconds:,} s, and "
-        f"the function may run {function_timeout_seconds:,} s. A batch size of "
-        f"{fitting_batch_size} keeps within both"
-        f"{_describe_need_of_full_batch(consumer, full_batch_seconds)}"
+        f"half of the last hour's runs of {consumer.name} ended within {median_run_seconds:.1f} s, "
+        f"with {messages_per_run:.1f} messages each. Worked one by one, a full batch of "
+        f"{full_batch_size} takes about {full_batch_seconds:,.0f} s: longer than the visibility "
+        f"timeout of {visibility_seconds:,} s, and the function may run "
+        f"{function_timeout_seconds:,} s. A batch size of {fitting_batch_size} keeps within "
+        f"both{_describe_need_of_full_batch(consumer, full_batch_seconds)}"
     )
 
 
@@ -103,8 +100,8 @@ def _describe_need_of_full_batch(consumer: LambdaConsumer, full_batch_seconds: f
         return ""
     return (
         f"; for full batches the function needs {consumer_with_longer_timeout.timeout_seconds:,} "
-        "s, and the visibility "
-        f"timeout {make_need_of_function(consumer_with_longer_timeout).recommended_seconds:,} s"
+        "s, and the visibility timeout "
+        f"{make_need_of_function(consumer_with_longer_timeout).recommended_seconds:,} s"
     )
 
 

@@ -207,8 +207,8 @@ def plan_advised_timeout(
         return refusal
     reason = (
         f"{facts.found}. {advised_seconds:,} s are the most that AWS advises for its Lambda "
-        "consumers or a "
-        f"tag names; where others read it and need longer, decline, and tag it {MAX_PROCESSING_TAG}"
+        "consumers or a tag names; where others read it and need longer, decline, and tag it "
+        f"{MAX_PROCESSING_TAG}"
     )
     return Plan(
         (step_class(current_timeout_seconds, advised_seconds),), reason, highest_mode=Mode.PROPOSE
@@ -521,11 +521,8 @@ def find_objections_to_need(
     ):
         reason = (
             f"a guess of {goal_seconds:,} s is more than {MAXIMUM_GUESSED_TIMEOUT_FACTOR} times "
-            "the "
-            f"{timeout_before_guess_seconds:,} s that a person chose; the tag {MAX_PROCESSING_TAG} "
-            "would "
-            "name the "
-            "need"
+            f"the {timeout_before_guess_seconds:,} s that a person chose; the tag "
+            f"{MAX_PROCESSING_TAG} would name the need"
         )
         yield Refuse("guess_too_far", reason)
     yield from find_exceeded_bounds(facts, need, goal_seconds, ceiling_seconds)
@@ -556,8 +553,7 @@ def find_exceeded_bounds(
     if 2 * receive_limit * goal_seconds > facts.retention_seconds:
         reason = (
             f"{format_count(receive_limit, 'receive')} of {goal_seconds:,} s would take more than "
-            "half "
-            f"of the retention of {facts.retention_seconds:,} s"
+            f"half of the retention of {facts.retention_seconds:,} s"
         )
         yield Refuse("over_retention", reason)
     expected_in_flight_messages = facts.in_flight * goal_seconds / max(current_timeout_seconds, 1)

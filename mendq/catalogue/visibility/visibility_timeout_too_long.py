@@ -90,13 +90,12 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"the visibility timeout of {visibility_seconds:,} s is "
-        f"{visibility_seconds / p99_run_seconds:,.0f} times what 99 of "
-        f"100 runs of {function_name} stay within ({p99_run_seconds:.1f} s). "
+        f"{visibility_seconds / p99_run_seconds:,.0f} times what 99 of 100 runs of {function_name} "
+        f"stay within ({p99_run_seconds:.1f} s). "
         f"{format_count(measurement.fruitless_receives, 'receive')} ended in no delete; "
         f"{100 * largest_error_share:.1f} % of the last hour's runs failed, and the oldest message "
-        "is "
-        f"{oldest_age_seconds:,} s old: what crashes waits {visibility_seconds:,} s before anybody "
-        "gets it again"
+        f"is {oldest_age_seconds:,} s old: what crashes waits {visibility_seconds:,} s before "
+        "anybody gets it again"
     )
 
 

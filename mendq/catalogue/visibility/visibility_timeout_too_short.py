@@ -141,12 +141,9 @@ def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFaul
     if need_with_longest_work_seconds.work_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
-        f"in {format_duration(measurement.duration)} "
-        f"{format_count(dead_message_count, 'message')} left "
-        f"without a delete after {measurement.fruitless_receives / dead_message_count:.1f} "
-        "receives "
-        "each, "
-        f"while {need_with_longest_work_seconds.source_text}{dlq_sentence}"
+        f"in {format_duration(measurement.duration)} {format_count(dead_message_count, 'message')} "
+        f"left without a delete after {measurement.fruitless_receives / dead_message_count:.1f} "
+        f"receives each, while {need_with_longest_work_seconds.source_text}{dlq_sentence}"
     )
 
 

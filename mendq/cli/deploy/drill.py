@@ -177,8 +177,7 @@ def drill(
     call.out.say(
         f"makes queue {queue_name} (tag {MODE_TAG}={Mode.HEAL}, visibility timeout "
         f"{VISIBILITY_TIMEOUT_SECONDS} s), lets {LATE_DELETE_COUNT} deletes on it fail for real, "
-        "waits for "
-        "Mendq; then takes back what it changed, ends the case and removes the queue"
+        "waits for Mendq; then takes back what it changed, ends the case and removes the queue"
     )
     call.out.say(
         f"with this account's settings Mendq {_EXPECTED_OUTCOME_TEXT_BY_MODE[expected_mode]}"
@@ -260,8 +259,7 @@ def _require_logging_trail(call: Invocation, queue_arn: str) -> None:
         queue_name = queue_arn.rpartition(":")[2]
         raise CommandError(
             f"no trail logs {LATE_DELETE_EVENT_NAME} of {queue_name}: give a name with --queue "
-            "that "
-            "trail.queueArnPrefixes covers, or add this one's start"
+            "that trail.queueArnPrefixes covers, or add this one's start"
         )
 
 

@@ -306,6 +306,5 @@ def _describe_unreadable_file(template_argument: str, error: OSError) -> str:
         return f"there is no {template_argument}: make it with {synthesis_commands}"
     return (
         f"there is no {template_argument}: name a template, a {CDK_OUT_FOLDER} folder, or - for "
-        "standard "
-        "input"
+        "standard input"
     )
