@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import boto3
 import msgspec
@@ -117,6 +118,16 @@ class Operator:
         """Let a Lambda function give these answers, one per call."""
         waiting = list(answers)
         self.account.lambdas[output] = lambda _: waiting.pop(0)
+
+    def set_template(self, template: object) -> None:
+        """Let CloudFormation return this template for the stack."""
+        answer = (SimpleNamespace(status_code=200), {"TemplateBody": template})
+        # A handler's return value is the answer to the call, which the stubs' types do not allow.
+        give_answer = cast("Callable[..., None]", lambda **_: answer)
+        events = self.account.session.events
+        event_name = "before-call.cloudformation.GetTemplate"
+        events.unregister(event_name, unique_id="template")
+        events.register_last(event_name, give_answer, unique_id="template")
 
     def put_sqs_metric(self, queue: str, metric: str, value: float, *times: datetime) -> None:
         """Put datapoints of a queue's metric into CloudWatch."""

@@ -26,7 +26,6 @@ from mendq.scan.scan_only import ScanOnlyContext, scan_and_report
 from mendq.scan.store import SCAN_SUMMARY_KEY
 from tests.account.account import Account, moto_account
 from tests.cli.builders import FakeDeployedAccount, Operator
-from tests.cli.commands.test_cost import set_template
 from tests.cli.redrive.builders import make_orders_queues
 from tests.infra.synthesized import template_with
 
@@ -262,7 +261,7 @@ def test_doctor_of_a_scan_only_stack_fails_if_the_actions_of_its_alarm_are_disab
 def test_cost_of_a_scan_only_stack_is_below_33_cents_plus_at_most_9_dollars_for_metrics(
     operator: Operator,
 ) -> None:
-    set_template(operator, template_with({"scanOnly": True}).raw)
+    operator.set_template(template_with({"scanOnly": True}).raw)
     operator.aws.queue("orders", "observe")
     document = operator.run_json("cost")["stack"]
     assert document["is_scan_only"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -16,27 +14,18 @@ from tests.infra.synthesized import template_of
 
 _ONCE_EACH = ("NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted")
 WEEK = {**dict.fromkeys(_ONCE_EACH, 1e6), "NumberOfEmptyReceives": 20e6}
-ASKED_FOR_TEMPLATE = "before-call.cloudformation.GetTemplate"
 
 
 @pytest.fixture
 def operator(operator: Operator) -> Operator:
     """An operator with a stack and three queues: busy, silent, and unmanaged."""
-    set_template(operator, template_of("default").raw)
+    operator.set_template(template_of("default").raw)
     operator.aws.queue("busy")
     operator.aws.queue("silent.fifo")
     operator.aws.queue("unmanaged", tag=None)
     put_weekly_counts(operator, "busy")
     put_weekly_counts(operator, "unmanaged", times=2)
     return operator
-
-
-def set_template(operator: Operator, template: Any) -> None:
-    answer = (SimpleNamespace(status_code=200), {"TemplateBody": template})
-    give = cast("Callable[..., None]", lambda **_: answer)
-    events = operator.account.session.events
-    events.unregister(ASKED_FOR_TEMPLATE, unique_id="template")
-    events.register_last(ASKED_FOR_TEMPLATE, give, unique_id="template")
 
 
 def deny_operation(operator: Operator, service: str, operation: str) -> None:
@@ -142,7 +131,7 @@ def test_cost_without_cloudwatch_rights_reports_unknown_prices_instead_of_zero(
 def test_cost_counts_calls_if_the_template_of_the_stack_cannot_be_priced(
     operator: Operator, template: object
 ) -> None:
-    set_template(operator, template)
+    operator.set_template(template)
     costs = operator.run_json("cost", code=1)
     (fault,) = costs["not_looked_at"]
     assert fault["check"] == "the stack"
