@@ -346,7 +346,9 @@ def test_reviewed_list_and_its_package_rules_match_the_product() -> None:
     assert all((ROOT / package).is_dir() for package in PRODUCT)
 
 
+# The second test notes the folder of assemblies that it would use.
 MADE_UP_TESTS = """
+import os
 from made_up import branch, listed, plain, several
 
 def test_frozen_is_refused():
@@ -354,6 +356,8 @@ def test_frozen_is_refused():
 
 def test_listed_is_called_and_nothing_asserted():
     listed()
+    with open("assemblies.txt", "a") as file:
+        file.write(os.environ.get("MENDQ_TEST_ASSEMBLIES", "shared") + "\\n")
 
 def test_fails_with_every_guard_in_place():
     assert not several(True)
@@ -418,3 +422,6 @@ def test_nursery_tells_noticed_unnoticed_and_endless_guard_removals_apart(
     }
     assert fails_anyway == [failing]
     assert (tmp_path / "made_up.py").read_text() == SOURCE
+    without_fault, *with_fault = (tmp_path / "assemblies.txt").read_text().split()
+    assert without_fault == "shared"
+    assert len({"shared", *with_fault}) == 3, "a fault's assemblies must not reach other runs"

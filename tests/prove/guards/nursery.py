@@ -146,6 +146,10 @@ class Nursery:
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+        if fork.removed:
+            # Read by tests/infra/synthesized.py. Its cache is keyed by the files, which are the
+            # same with and without the guard.
+            os.environ["MENDQ_TEST_ASSEMBLIES"] = str(folder / "assemblies")
         # Of the processor's time, so that a busy machine makes no answer. What sleeps ends later.
         signal.setitimer(signal.ITIMER_PROF, self._seconds_each)
         signal.alarm(_MOST_TIMES_SLOWER * self._seconds_each)
