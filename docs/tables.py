@@ -34,6 +34,7 @@ from mendq.lint.rules import RULES
 from mendq.model import lifecycle
 from mendq.model.limits import Bounds, Timing
 from mendq.model.other_transitions import TRANSITIONS_NOT_BY_FOLLOW_UP, TransitionActor
+from mendq.model.queue_limits import RANGE_BY_ATTRIBUTE, RECEIVE_COUNT_KEY, RECEIVE_COUNT_RANGE
 from mendq.model.severity_class import SeverityClass
 from mendq.model.state import FINAL_STATES, STATES_UNDER_VERIFICATION, State, find_state_time_limit
 from mendq.notifications.next_steps import (
@@ -101,6 +102,13 @@ def lint_rules() -> str:
         for rule in RULES
     ]
     return make_table("rule|symptom", sorted(rows))
+
+
+def queue_ranges() -> str:
+    """Return a table of the numbers that SQS accepts for the attributes of a queue."""
+    ranges = {**RANGE_BY_ATTRIBUTE, f"{RECEIVE_COUNT_KEY} of a RedrivePolicy": RECEIVE_COUNT_RANGE}
+    rows = [(name, str(number_range)) for name, number_range in ranges.items()]
+    return make_table("attribute|numbers", rows)
 
 
 def severity_classes() -> str:

@@ -318,8 +318,8 @@ class Symptom:
         sentence: The fault in one sentence, for people.
         plan_in_words: Mendq's answer in one sentence, for people.
         aws_page: The URL of AWS's page about the fault.
-        evidence_kinds: The kinds of evidence with their severity classes, the usual kind first.
-            Empty if Mendq only counts the symptom.
+        evidence_kinds: The kinds of evidence with their severity classes, the usual kind first. If
+            Mendq only counts the symptom, these are only kinds that templates show.
         seen_as: Patterns of failed calls that mean the symptom; empty if no call fails.
         is_evidence: Returns True if a matching call counts as evidence about the queue.
         detection: The way in which a scan finds the fault; None if only failed calls show it.
@@ -379,11 +379,16 @@ class Symptom:
         Raises:
             ValueError: The symptom has no class, because Mendq only counts it.
         """
-        if not self.evidence_kinds:
+        if self.is_only_counted:
             message = f"{self.name} is only counted, so it has no severity class"
             raise ValueError(message)
         kind = fault.evidence_kind if fault else None
         return (kind or self.evidence_kinds[0]).severity_class
+
+    @property
+    def is_only_counted(self) -> bool:
+        """True if a deployed queue has no class for it, because Mendq only counts failed calls."""
+        return all(kind.is_of_template for kind in self.evidence_kinds)
 
     def find_class_in_template(self, fault: DetectedFault) -> SeverityClass:
         """Return the severity class of a fault that lint found in a template."""

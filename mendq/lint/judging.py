@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.producer_refused import PRODUCER_REFUSED, list_producer_admissions
+from mendq.catalogue.configuration.invalid_request import INVALID_REQUEST, REFUSED_IN_TEMPLATE
 from mendq.catalogue.consumers.batch_failures_not_reported import BATCH_FAILURES_NOT_REPORTED
 from mendq.catalogue.consumers.concurrency_too_small import (
     CONCURRENCY_TOO_SMALL,
@@ -36,11 +37,10 @@ from mendq.lint.ignores import InlineIgnore, StaleEntry, list_metadata_ignores, 
 from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
     EVENT_SOURCE_MAPPING_TYPE,
-    REDRIVE_POLICY_ATTRIBUTE,
     DeclaredQueue,
     DeclaredQueues,
 )
-from mendq.lint.remedies import find_remedy
+from mendq.lint.remedies import find_remedy, make_mapping_refusal_remedy, make_refusal_remedy
 from mendq.lint.template import (
     LANGUAGE_EXTENSIONS_TRANSFORM,
     SAM_TRANSFORM,
@@ -55,6 +55,7 @@ from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none, read_number_attribute
+from mendq.model.queue_limits import REDRIVE_POLICY_ATTRIBUTE
 from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import TagUnreadable
@@ -74,6 +75,7 @@ CHECKED_SYMPTOMS = (
     CONSUMER_STOPPED,
     CONSUMER_THROTTLED,
     MESSAGES_EXPIRE,
+    INVALID_REQUEST,
 )
 # Symptoms of one mapping: a queue can have them more than once.
 _SYMPTOMS_OF_MAPPINGS = (BATCH_FAILURES_NOT_REPORTED, CONCURRENCY_TOO_SMALL)
@@ -368,10 +370,31 @@ def _check_queue(
             reason = f"how long its function may run: {consumer.why_timeout_unknown}"
             place = declared_queues.find_resource_place(consumer.event_source_mapping)
             yield _make_unchecked_place(declared_queues, place, reason, TIMEOUT_TOO_SHORT.name)
-        if consumer.why_refused:
+        if consumer.why_settings_unknown:
             place = declared_queues.find_resource_place(consumer.event_source_mapping)
-            yield _make_unchecked_place(declared_queues, place, consumer.why_refused)
+            yield _make_unchecked_place(declared_queues, place, consumer.why_settings_unknown)
+    yield from _list_refusals(queue, declared_queues)
     yield from _list_open_admissions(queue, declared_queues)
+
+
+def _list_refusals(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> Iterator[LintFinding]:
+    """Yield each reason why SQS refuses the queue, or why Lambda refuses one of its mappings."""
+    for refusal in queue.refusals:
+        fault = DetectedFault(refusal.because, evidence_kind=REFUSED_IN_TEMPLATE)
+        finding = _make_finding(declared_queues, INVALID_REQUEST, queue, [refusal.attribute], fault)
+        yield replace(finding, remedy=make_refusal_remedy(refusal, queue, declared_queues))
+    for consumer in queue.lambda_consumers:
+        for reason in consumer.refusal_reasons:
+            fault = DetectedFault(
+                f"Lambda refuses the mapping: {reason}",
+                mapping_id=consumer.mapping_id,
+                evidence_kind=REFUSED_IN_TEMPLATE,
+            )
+            finding = _make_finding(declared_queues, INVALID_REQUEST, queue, [], fault)
+            finding = replace(
+                finding, remedy=make_mapping_refusal_remedy(consumer, reason, declared_queues)
+            )
+            yield _place_at_mapping(finding, fault, declared_queues)
 
 
 def _list_open_admissions(
@@ -495,7 +518,14 @@ def _check_symptom(
     finding = _make_finding(
         declared_queues, symptom, queue, names_of_read_attributes, detected_fault
     )
-    event_source_mapping = declared_queues.template.resources.get(detected_fault.mapping_id)
+    return _place_at_mapping(finding, detected_fault, declared_queues)
+
+
+def _place_at_mapping(
+    finding: LintFinding, fault: DetectedFault, declared_queues: DeclaredQueues
+) -> LintFinding:
+    """Return the finding with the place of the mapping at fault. Unchanged if there is none."""
+    event_source_mapping = declared_queues.template.resources.get(fault.mapping_id)
     if event_source_mapping is None:
         return finding
     place = declared_queues.find_resource_place(event_source_mapping)

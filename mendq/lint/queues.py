@@ -38,6 +38,16 @@ from mendq.model.queue import (
     parse_redrive_policy,
     queue_arn_or_none,
 )
+from mendq.model.queue_limits import (
+    DLQ_ARN_KEY,
+    RECEIVE_COUNT_KEY,
+    REDRIVE_POLICY_ATTRIBUTE,
+    QueueRefusal,
+    find_range_refusal,
+    find_redrive_key,
+    find_redrive_refusal,
+    list_combination_refusals,
+)
 from mendq.model.tags import TEAM_TAG
 from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN
 
@@ -48,12 +58,7 @@ QUEUES_PROPERTY_BY_POLICY_TYPE = {
     "AWS::SQS::QueuePolicy": "Queues",
     "AWS::SQS::QueueInlinePolicy": "Queue",
 }
-# Attributes of a queue.
-REDRIVE_POLICY_ATTRIBUTE = "RedrivePolicy"
 POLICY_ATTRIBUTE = "Policy"
-# Keys of a redrive policy.
-DLQ_ARN_KEY = "deadLetterTargetArn"
-RECEIVE_COUNT_KEY = "maxReceiveCount"
 # Checks can read a grant to a named principal although these keys are not known.
 _UNCHECKED_KEYS_OF_GRANT = ("Principal", "Resource", "Condition")
 # SQS returns these attributes even if they were never set, and checks rely on that.
@@ -61,7 +66,17 @@ _ALWAYS_RETURNED_ATTRIBUTES = ("VisibilityTimeout", "MessageRetentionPeriod")
 # Transforms that add no policy that lint does not see, and types that may do anything to a queue.
 _TRANSFORMS_WITHOUT_POLICIES = frozenset({SAM_TRANSFORM, "AWS::LanguageExtensions"})
 _TYPES_THAT_SET_ANYTHING = ("AWS::CloudFormation::", "AWS::Serverless::Application", "Custom::")
+# A number as templates write it. SQS refuses a negative one.
+_NUMBER_REGEX = re.compile(r"-?[0-9]{1,18}")
 _BOOLEAN_ATTRIBUTES = frozenset({"SqsManagedSseEnabled", "FifoQueue", "ContentBasedDeduplication"})
+
+
+class RefusedValue(UnknownValue):
+    """SQS refuses the value of an attribute, so that the queue has no such value."""
+
+    def __init__(self, refusal: QueueRefusal) -> None:
+        super().__init__(refusal.because)
+        self.refusal = refusal
 
 
 class QueueAttributes(dict[str, Any]):
@@ -95,8 +110,10 @@ class DeclaredConsumer(LambdaConsumer):
     event_source_mapping: TemplateResource
     # Why the function's times are not known. They are 0 then. Empty if they are known.
     why_timeout_unknown: str = ""
-    # Why Lambda refuses the mapping, or why lint cannot tell. Empty if Lambda takes it.
-    why_refused: str = ""
+    # Why the mapping's settings are not known. Empty if they are known.
+    why_settings_unknown: str = ""
+    # Each reason why Lambda refuses the mapping. Empty if Lambda takes it, or if lint cannot tell.
+    refusal_reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +133,8 @@ class DeclaredQueue(Facts):
     producers: tuple[DeclaredProducer, ...] = ()
     # Logical ID of the queue's KMS key. Empty if the template declares no such key.
     key_id: str = ""
+    # Why SQS refuses the queue. Empty if SQS accepts it, or if lint cannot tell.
+    refusals: tuple[QueueRefusal, ...] = ()
 
     @property
     def max_receive_count(self) -> int | None:
@@ -128,9 +147,13 @@ class DeclaredQueue(Facts):
             f'"{UNKNOWN_TEXT}"' in self.attributes.get(REDRIVE_POLICY_ATTRIBUTE, "")
             and self.lambda_consumers
         ):
-            raise UnknownValue(
-                f"{RECEIVE_COUNT_KEY}: known when it is deployed", REDRIVE_POLICY_ATTRIBUTE
-            )
+            refusal_texts = [
+                refusal.because
+                for refusal in self.refusals
+                if refusal.attribute == REDRIVE_POLICY_ATTRIBUTE
+            ]
+            reason = next(iter(refusal_texts), f"{RECEIVE_COUNT_KEY}: known when it is deployed")
+            raise UnknownValue(reason, REDRIVE_POLICY_ATTRIBUTE)
         return super().max_receive_count
 
 
@@ -167,6 +190,7 @@ class DeclaredQueues:
                     reason = f"whose policy {resource.logical_id} is: {error.because}"
                     self._unassigned_policy_error = UnknownValue(reason)
         self._producers = DeclaredProducers(template, self.resolver)
+        self._refusals_by_arn = defaultdict[str, list[QueueRefusal]](list)
         self._attributes_by_arn = {
             arn: self._make_attributes(arn) for arn in self.resolver.queue_id_by_arn
         }
@@ -285,9 +309,8 @@ class DeclaredQueues:
     ) -> DeclaredConsumer:
         """Return the consumer with the settings of its mapping.
 
-        `why_refused` is set if Lambda would refuse them together, or if one of them is not known.
-        In the last case the mapping counts as one with ReportBatchItemFailures, so that no check
-        reports it.
+        If one of them is not known, `why_settings_unknown` is set, and the mapping counts as one
+        with ReportBatchItemFailures, so that no check reports it.
         """
         mapping_properties = consumer.event_source_mapping.properties
         try:
@@ -303,7 +326,7 @@ class DeclaredQueues:
             return replace(
                 consumer,
                 reports_item_failures=True,
-                why_refused=f"how its mapping is set: {error.because}",
+                why_settings_unknown=f"how its mapping is set: {error.because}",
             )
         consumer = replace(
             consumer,
@@ -321,9 +344,7 @@ class DeclaredQueues:
             maximum_concurrency=maximum_concurrency,
             provisioned_pollers=pollers,
         )
-        for reason in list_mapping_refusals(mapping_settings):
-            return replace(consumer, why_refused=f"Lambda refuses the mapping: {reason}")
-        return consumer
+        return replace(consumer, refusal_reasons=tuple(list_mapping_refusals(mapping_settings)))
 
     def _resolve_pollers(self, mapping_properties: Mapping[str, Any]) -> ProvisionedPollers | None:
         """Return the pollers of a mapping; None if it is not in provisioned mode.
@@ -452,31 +473,60 @@ class DeclaredQueues:
         attributes: dict[str, str | UnknownValue] = {
             name: str(DEFAULT_NUMBER_BY_ATTRIBUTE[name]) for name in _ALWAYS_RETURNED_ATTRIBUTES
         }
+        known_attributes = dict[str, str]()
         for name, property_node in self._get_queue_resource(queue_arn).properties.items():
             try:
-                value = self.resolver.resolve(property_node)
-                if value is not None:
-                    attributes[name] = _format_like_sqs(name, value)
+                value = self._resolve_attribute(name, property_node)
+            except RefusedValue as error:
+                self._refusals_by_arn[queue_arn].append(error.refusal)
+                attributes[name] = error
             except UnknownValue as error:
                 attributes[name] = error
-                dlq_arn = (
-                    self._resolve_dlq_arn(property_node) if name == REDRIVE_POLICY_ATTRIBUTE else ""
+            else:
+                if value is not None:
+                    attributes[name] = known_attributes[name] = value
+        self._refusals_by_arn[queue_arn] += list_combination_refusals(known_attributes)
+        redrive_policy = attributes.get(REDRIVE_POLICY_ATTRIBUTE)
+        if isinstance(redrive_policy, UnknownValue):
+            dlq_arn = self._resolve_dlq_arn(queue_arn, redrive_policy)
+            if dlq_arn:
+                attributes[REDRIVE_POLICY_ATTRIBUTE] = json.dumps(
+                    {DLQ_ARN_KEY: dlq_arn, RECEIVE_COUNT_KEY: UNKNOWN_TEXT}
                 )
-                if dlq_arn:
-                    attributes[name] = json.dumps(
-                        {DLQ_ARN_KEY: dlq_arn, RECEIVE_COUNT_KEY: UNKNOWN_TEXT}
-                    )
         if queue_arn in self._policy_by_arn:
             _, attributes[POLICY_ATTRIBUTE] = self._policy_by_arn[queue_arn]
         elif self._unassigned_policy_error is not None:
             attributes[POLICY_ATTRIBUTE] = self._unassigned_policy_error
         return QueueAttributes(attributes)
 
-    def _resolve_dlq_arn(self, redrive_policy_node: Any) -> str:
+    def _resolve_attribute(self, name: str, property_node: Any) -> str | None:
+        """Return the value of a queue's property as SQS returns it; None if it is not set.
+
+        Raises RefusedValue if SQS refuses the value, and UnknownValue if it is not known.
+        """
+        try:
+            value = self.resolver.resolve(property_node)
+        except UnknownValue:
+            if name == REDRIVE_POLICY_ATTRIBUTE:
+                # SQS refuses wrong keys, whatever their values are.
+                _refuse_redrive_policy(self.resolver.resolve(property_node, UNKNOWN_TEXT))
+            raise
+        return None if value is None else _format_like_sqs(name, value)
+
+    def _resolve_dlq_arn(self, queue_arn: str, error: UnknownValue) -> str:
         """Return the DLQ's ARN in a redrive policy of which only `maxReceiveCount` is not known.
 
-        Empty if `maxReceiveCount` is not an intrinsic function, or if the ARN is not known either.
+        Also return it if SQS refuses the policy, and the policy tells which DLQ is meant. Empty if
+        the ARN is not known either.
         """
+        redrive_policy_node = self._get_queue_resource(queue_arn).properties[
+            REDRIVE_POLICY_ATTRIBUTE
+        ]
+        if isinstance(error, RefusedValue):
+            readable_policy = self.resolver.resolve(redrive_policy_node, UNKNOWN_TEXT)
+            named_dlq = find_redrive_key(readable_policy, DLQ_ARN_KEY)
+            named_arn = arn_of_url(named_dlq, self.resolver.deploy_target.region)
+            return named_arn or queue_arn_or_none(named_dlq) or ""
         redrive_policy = get_mapping(redrive_policy_node) or {}
         if not isinstance(redrive_policy.get(RECEIVE_COUNT_KEY), dict):
             return ""
@@ -517,6 +567,7 @@ class DeclaredQueues:
             producers=self._list_producers(queue_arn),
             key_of_queue=key_of_queue,
             key_id=key_id,
+            refusals=tuple(self._refusals_by_arn[queue_arn]),
         )
 
     def _find_key(self, queue_arn: str) -> tuple[str, KeyOfQueue | None]:
@@ -621,9 +672,13 @@ def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
 def _format_like_sqs(attribute_name: str, value: Any) -> str:
     """Return the value of a property as SQS returns it.
 
-    Raises UnknownValue if SQS would refuse the value.
+    Raises RefusedValue if SQS refuses the value, and UnknownValue if it may do so.
     """
     value_text = value if isinstance(value, str) else json.dumps(value)
+    if _NUMBER_REGEX.fullmatch(value_text):
+        refusal = find_range_refusal(attribute_name, int(value_text))
+        if refusal is not None:
+            raise RefusedValue(refusal)
     if attribute_name in DEFAULT_NUMBER_BY_ATTRIBUTE and not WHOLE_NUMBER_PATTERN.fullmatch(
         value_text
     ):
@@ -632,10 +687,15 @@ def _format_like_sqs(attribute_name: str, value: Any) -> str:
         value_text = value_text.lower()
         if value_text not in ("true", "false"):
             raise UnknownValue("it is neither true nor false")
-    if (
-        attribute_name == REDRIVE_POLICY_ATTRIBUTE
-        and value_text not in ("", "{}")
-        and parse_redrive_policy(value_text) is None
-    ):
-        raise UnknownValue("no redrive policy that SQS would take")
+    if attribute_name == REDRIVE_POLICY_ATTRIBUTE and value_text not in ("", "{}"):
+        _refuse_redrive_policy(value)
+        if parse_redrive_policy(value_text) is None:
+            raise UnknownValue("no redrive policy that SQS would take")
     return value_text
+
+
+def _refuse_redrive_policy(redrive_policy: Any) -> None:
+    """Raise RefusedValue if SQS refuses a redrive policy."""
+    refusal = find_redrive_refusal(redrive_policy)
+    if refusal is not None:
+        raise RefusedValue(refusal)

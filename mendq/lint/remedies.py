@@ -40,10 +40,7 @@ from mendq.catalogue.messages.messages_expire import MESSAGES_EXPIRE
 from mendq.catalogue.symptom import Symptom
 from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
-    DLQ_ARN_KEY,
     EVENT_SOURCE_MAPPING_TYPE,
-    RECEIVE_COUNT_KEY,
-    REDRIVE_POLICY_ATTRIBUTE,
     DeclaredConsumer,
     DeclaredQueue,
     DeclaredQueues,
@@ -56,6 +53,12 @@ from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.plan import Plan
 from mendq.model.producers import KEY_ACTIONS, RefusingPolicy
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, LONGEST_RETENTION_SECONDS
+from mendq.model.queue_limits import (
+    DLQ_ARN_KEY,
+    RECEIVE_COUNT_KEY,
+    REDRIVE_POLICY_ATTRIBUTE,
+    QueueRefusal,
+)
 from mendq.notifications.text import to_terminal_text
 
 TemplateLines = tuple[str, ...]
@@ -92,6 +95,24 @@ def find_remedy(
     for step in plan.steps:
         remedy_lines += declared_queues.template.render_declaration(step.attribute, step.after)
     return tuple(remedy_lines)
+
+
+def make_refusal_remedy(
+    refusal: QueueRefusal, queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> TemplateLines:
+    """Return a comment that says what to change so that SQS accepts the queue."""
+    template = declared_queues.template
+    if template.is_generated(queue.resource.logical_id):
+        return (_GENERATED_QUEUE_COMMENT,)
+    own_name = template.get_attribute_name(refusal.attribute)
+    return (f"# {refusal.advice.replace(refusal.attribute, own_name)}",)
+
+
+def make_mapping_refusal_remedy(
+    consumer: DeclaredConsumer, reason: str, declared_queues: DeclaredQueues
+) -> TemplateLines:
+    """Return a comment that says what to change in the mapping so that Lambda accepts it."""
+    return (f"# change {_name_resource(consumer.mapping_id, declared_queues)}: {reason}",)
 
 
 def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:

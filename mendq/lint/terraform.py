@@ -24,13 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from mendq.lint.queues import (
-    DLQ_ARN_KEY,
-    EVENT_SOURCE_MAPPING_TYPE,
-    POLICY_ATTRIBUTE,
-    RECEIVE_COUNT_KEY,
-    REDRIVE_POLICY_ATTRIBUTE,
-)
+from mendq.lint.queues import EVENT_SOURCE_MAPPING_TYPE, POLICY_ATTRIBUTE
 from mendq.lint.template import (
     BYTES_PER_WORK_STEP,
     MOST_RESOURCES,
@@ -44,6 +38,7 @@ from mendq.lint.template import (
 )
 from mendq.lint.values import FUNCTION_TYPE, QUEUE_TYPE, UnknownValue
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
+from mendq.model.queue_limits import DLQ_ARN_KEY, RECEIVE_COUNT_KEY, REDRIVE_POLICY_ATTRIBUTE
 from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN, name_terraform_argument
 
 # A plan also contains the prior state and the planned values, which lint does not read.

@@ -105,16 +105,17 @@ def _list_batch_refusals(settings: MappingSettings) -> Iterator[str]:
     """Yield each reason why Lambda refuses the batch size or the batching window."""
     batch_size = settings.batch_size
     window_seconds = settings.batching_window_seconds
-    if not 1 <= batch_size <= LARGEST_BATCH_SIZE:
+    is_batch_possible = 1 <= batch_size <= LARGEST_BATCH_SIZE
+    if not is_batch_possible:
         yield f"BatchSize must be 1 to {LARGEST_BATCH_SIZE:,}"
     if not 0 <= window_seconds <= LONGEST_BATCHING_WINDOW_SECONDS:
         yield f"MaximumBatchingWindowInSeconds must be 0 to {LONGEST_BATCHING_WINDOW_SECONDS}"
-    is_large_batch = batch_size > LARGEST_BATCH_WITHOUT_WINDOW
+    is_large_batch = is_batch_possible and batch_size > LARGEST_BATCH_WITHOUT_WINDOW
     if settings.is_fifo and is_large_batch:
         yield f"a FIFO queue has a BatchSize of at most {LARGEST_BATCH_WITHOUT_WINDOW}"
     if settings.is_fifo and window_seconds:
         yield "a FIFO queue has no MaximumBatchingWindowInSeconds"
-    if is_large_batch and not window_seconds:
+    if is_large_batch and not window_seconds and not settings.is_fifo:
         yield (
             f"a BatchSize above {LARGEST_BATCH_WITHOUT_WINDOW} needs a "
             "MaximumBatchingWindowInSeconds of at least 1"

@@ -15,6 +15,7 @@ from mendq.model.queue import (
     parse_redrive_policy,
     queue_arn_or_none,
 )
+from mendq.model.queue_limits import RANGE_BY_ATTRIBUTE
 
 
 class Owner(StrEnum):
@@ -131,8 +132,8 @@ class SetVisibilityTimeout(NumberStep):
     """Raise the visibility timeout, in seconds."""
 
     attribute = "VisibilityTimeout"
-    minimum = 0
-    maximum = 43_200
+    minimum = RANGE_BY_ATTRIBUTE[attribute].minimum
+    maximum = RANGE_BY_ATTRIBUTE[attribute].maximum
 
 
 class LowerVisibilityTimeout(SetVisibilityTimeout):
@@ -158,7 +159,7 @@ class SetKmsDataKeyReusePeriod(NumberStep):
 
     attribute = "KmsDataKeyReusePeriodSeconds"
     value_if_absent = "300"
-    minimum = 60
+    minimum = RANGE_BY_ATTRIBUTE[attribute].minimum
     maximum = 3_600
 
 
@@ -166,8 +167,8 @@ class SetMaximumMessageSize(NumberStep):
     """Raise the largest size of a message that the queue accepts, in bytes."""
 
     attribute = "MaximumMessageSize"
-    minimum = 1_024
-    maximum = 1_048_576
+    minimum = RANGE_BY_ATTRIBUTE[attribute].minimum
+    maximum = RANGE_BY_ATTRIBUTE[attribute].maximum
 
 
 class SetMessageRetention(NumberStep):
@@ -178,16 +179,16 @@ class SetMessageRetention(NumberStep):
     """
 
     attribute = "MessageRetentionPeriod"
-    minimum = 60
-    maximum = 1_209_600
+    minimum = RANGE_BY_ATTRIBUTE[attribute].minimum
+    maximum = RANGE_BY_ATTRIBUTE[attribute].maximum
 
 
 class SetReceiveWaitTime(NumberStep):
     """Raise the time, in seconds, for which a receive waits for a message."""
 
     attribute = "ReceiveMessageWaitTimeSeconds"
-    minimum = 0
-    maximum = 20
+    minimum = RANGE_BY_ATTRIBUTE[attribute].minimum
+    maximum = RANGE_BY_ATTRIBUTE[attribute].maximum
 
 
 class DeduplicateByContent(WordStep):

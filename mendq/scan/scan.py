@@ -1000,7 +1000,7 @@ def _make_finding(symptom: Symptom, facts: Facts, fault: DetectedFault) -> Findi
         possible_source_arns=fault.possible_source_arns,
         should_page=fault.should_page,
         is_hygiene=fault.is_hygiene,
-        severity_class=symptom.find_class(fault) if symptom.evidence_kinds else None,
+        severity_class=None if symptom.is_only_counted else symptom.find_class(fault),
     )
 
 

@@ -41,7 +41,12 @@ CASES = {
 }
 TITLES_WITH_FINDINGS = [title for title, case in CASES.items() if "findings" in case]
 # A person must choose the queue to change, so the remedy is text and no template lines.
-SYMPTOMS_WITH_TEXT_REMEDY = {"redrive_cycle", "tag_not_understood", "dlq_type_mismatch"}
+SYMPTOMS_WITH_TEXT_REMEDY = {
+    "redrive_cycle",
+    "tag_not_understood",
+    "dlq_type_mismatch",
+    "invalid_request",
+}
 QUEUE = "AWS::SQS::Queue"
 TOO_SHORT_NAME = TOO_SHORT.name
 SECTIONS = "Parameters: {Open: {Type: String}, Days: {Type: Number, Default: 60}}\nResources:\n"
@@ -146,7 +151,9 @@ def _apply_remedy(text: str, name: str, lines: tuple[str, ...]) -> dict[str, Any
 @pytest.mark.parametrize("name", ["dlq", "x" * 81, "with space", "\x1b[31m", ""])
 def test_lint_judges_queues_with_invalid_or_duplicate_names(name: str) -> None:
     named = {"Type": QUEUE, "Properties": {"QueueName": name}}
-    assert len(_lint_resources({"A": named, "B": named, "\x1b[2J": {"Type": QUEUE}}).findings) == 3
+    result = _lint_resources({"A": named, "B": named, "\x1b[2J": {"Type": QUEUE}})
+    symptoms = [finding.symptom for finding in result.findings]
+    assert symptoms.count("tls_not_enforced") == 3
 
 
 LAMBDA_CONSUMERS = st.lists(st.tuples(st.integers(1, 900), st.integers(0, 300)), max_size=3)

@@ -1,4 +1,4 @@
-"""Lint says which event source mappings Lambda refuses, in templates and Terraform plans."""
+"""Lint reports event source mappings that Lambda refuses, in templates and Terraform plans."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from mendq.lint.decode import read_template
 from mendq.lint.judging import LintResult, lint
 from mendq.lint.values import DeployTarget
+from mendq.model.severity_class import SeverityClass
 from tests.lint.plans import make_arn, make_block, make_change, make_existing_queue, make_plan
 
 LARGE_BATCH = "a BatchSize above 10 needs a MaximumBatchingWindowInSeconds of at least 1"
@@ -42,7 +43,16 @@ def _lint_mapping(*, is_fifo: bool = False, **settings: Any) -> list[str]:
     resources = _make_resources(is_fifo=is_fifo, **settings)
     result = _lint_bytes(json.dumps({"Resources": resources}).encode())
     assert any(finding.symptom == "dlq_missing" for finding in result.findings)
-    return [place.because for place in result.not_judged if place.path == PLACE]
+    return _list_reasons(result, PLACE)
+
+
+def _list_reasons(result: LintResult, place: str) -> list[str]:
+    """Return why Lambda refuses the mapping at a place, and why lint cannot tell."""
+    refusals = [finding for finding in result.findings if finding.symptom == "invalid_request"]
+    assert {finding.severity_class for finding in refusals} <= {SeverityClass.STANDING_STILL}
+    reasons = [finding.because for finding in refusals if finding.path == place]
+    unknown_reasons = [other.because for other in result.not_judged if other.path == place]
+    return reasons + unknown_reasons
 
 
 @pytest.mark.parametrize(
@@ -76,8 +86,12 @@ def _lint_mapping(*, is_fifo: bool = False, **settings: Any) -> list[str]:
             f"Lambda refuses the mapping: {LARGE_BATCH}",
         ),
         (
-            {"is_fifo": True, "BatchSize": 11, "MaximumBatchingWindowInSeconds": 1},
+            {"is_fifo": True, "BatchSize": 11},
             "Lambda refuses the mapping: a FIFO queue has a BatchSize of at most 10",
+        ),
+        (
+            {"BatchSize": 10_001},
+            "Lambda refuses the mapping: BatchSize must be 1 to 10,000",
         ),
         (
             {"is_fifo": True, "MaximumBatchingWindowInSeconds": 1},
@@ -85,7 +99,7 @@ def _lint_mapping(*, is_fifo: bool = False, **settings: Any) -> list[str]:
         ),
     ],
 )
-def test_lint_says_why_lambda_refuses_a_mapping_and_still_judges_its_queue(
+def test_lint_reports_why_lambda_refuses_a_mapping_and_still_judges_its_queue(
     settings: dict[str, Any], says: str
 ) -> None:
     assert _lint_mapping(**settings) == [says]
@@ -134,7 +148,7 @@ def _lint_plan(unknown: dict[str, Any] | None = None, **arguments: Any) -> list[
     bill = make_change("aws_lambda_function.bill", {"function_name": "bill", "timeout": 5})
     blocks = [make_block(ADDRESS, event_source_arn=make_arn("orders"), function_name="bill")]
     result = _lint_bytes(make_plan(orders, bill, mapping, root={"resources": blocks}))
-    return [place.because for place in result.not_judged if place.path == ADDRESS]
+    return _list_reasons(result, ADDRESS)
 
 
 def test_lint_reads_the_nested_blocks_of_a_mapping_in_a_terraform_plan() -> None:

@@ -1,0 +1,184 @@
+"""Lint reports queues that SQS refuses, and says nothing about values that it cannot know."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mendq.lint.decode import read_template
+from mendq.lint.judging import LintFinding, LintResult, lint
+from mendq.lint.values import DeployTarget
+from mendq.model.queue_limits import RANGE_BY_ATTRIBUTE
+from mendq.model.severity_class import SeverityClass
+
+DEAD_ARN = {"Fn::GetAtt": ["Dead", "Arn"]}
+REDRIVE = {"deadLetterTargetArn": DEAD_ARN, "maxReceiveCount": 5}
+
+
+def _lint_queue(properties: dict[str, Any], **sections: Any) -> LintResult:
+    """Return the result for a queue with these properties, which may use `Dead` as its DLQ."""
+    resources = {
+        "Orders": {"Type": "AWS::SQS::Queue", "Properties": properties},
+        "Dead": {"Type": "AWS::SQS::Queue", "Properties": {"MessageRetentionPeriod": 1_209_600}},
+    }
+    content = json.dumps({**sections, "Resources": resources}).encode()
+    return lint(read_template(content), "", DeployTarget())
+
+
+def _list_refusals(result: LintResult) -> list[LintFinding]:
+    return [finding for finding in result.findings if finding.symptom == "invalid_request"]
+
+
+@pytest.mark.parametrize("attribute", RANGE_BY_ATTRIBUTE)
+def test_lint_reports_a_number_outside_of_the_range_of_sqs_as_an_error(attribute: str) -> None:
+    number_range = RANGE_BY_ATTRIBUTE[attribute]
+    for number in (
+        number_range.minimum - 1,
+        number_range.maximum + 1,
+        str(number_range.maximum + 1),
+    ):
+        (finding,) = _list_refusals(_lint_queue({attribute: number}))
+        assert finding.severity == "error"
+        assert finding.severity_class is SeverityClass.STANDING_STILL
+        assert finding.path == f"Resources.Orders.Properties.{attribute}"
+        assert finding.remedy == (f"# set {attribute} to a number from {number_range}",)
+
+
+@pytest.mark.parametrize("attribute", RANGE_BY_ATTRIBUTE)
+def test_lint_accepts_the_ends_of_each_range_also_as_strings_of_digits(attribute: str) -> None:
+    number_range = RANGE_BY_ATTRIBUTE[attribute]
+    for number in (number_range.minimum, number_range.maximum):
+        assert _list_refusals(_lint_queue({attribute: number})) == []
+        assert _list_refusals(_lint_queue({attribute: str(number)})) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"Ref": "Open"},
+        {"Fn::If": ["IsLive", 50_000, 30]},
+        {"Fn::ImportValue": "timeout"},
+        "{{resolve:ssm:/timeout}}",
+        "30.5",
+        "soon",
+    ],
+    ids=str,
+)
+def test_lint_does_not_say_that_sqs_refuses_a_value_that_it_does_not_know(value: Any) -> None:
+    result = _lint_queue({"VisibilityTimeout": value}, Parameters={"Open": {"Type": "Number"}})
+    assert _list_refusals(result) == []
+
+
+@pytest.mark.parametrize(
+    ("redrive_policy", "reason"),
+    [
+        ({**REDRIVE, "maxReceiveCount": 0}, "maxReceiveCount is 0, and SQS accepts 1 to 1,000"),
+        (
+            {**REDRIVE, "maxReceiveCount": "1001"},
+            "maxReceiveCount is 1,001, and SQS accepts 1 to 1,000",
+        ),
+        (
+            {"DeadLetterTargetArn": DEAD_ARN, "MaxReceiveCount": 5},
+            "it has no deadLetterTargetArn, in these letters",
+        ),
+        (
+            {"deadLetterTargetArn": DEAD_ARN, "MaxReceiveCount": {"Ref": "Open"}},
+            "it has no maxReceiveCount, in these letters",
+        ),
+        ('{"maxReceiveCount": 3}', "it has no deadLetterTargetArn, in these letters"),
+        (
+            {"deadLetterTargetArn": {"Ref": "Dead"}, "maxReceiveCount": 5},
+            "deadLetterTargetArn is the URL of a queue and not its ARN",
+        ),
+    ],
+)
+def test_lint_reports_a_redrive_policy_that_sqs_refuses(redrive_policy: Any, reason: str) -> None:
+    (finding,) = _list_refusals(_lint_queue({"RedrivePolicy": redrive_policy}))
+    assert finding.because == f"SQS refuses the RedrivePolicy: {reason}"
+    assert finding.path == "Resources.Orders.Properties.RedrivePolicy"
+
+
+@pytest.mark.parametrize(
+    "redrive_policy",
+    [
+        REDRIVE,
+        {**REDRIVE, "maxReceiveCount": "1000"},
+        {**REDRIVE, "maxReceiveCount": 1},
+        {**REDRIVE, "maxReceiveCount": {"Ref": "Open"}},
+        {"deadLetterTargetArn": {"Fn::ImportValue": "dead"}, "maxReceiveCount": 5},
+        {"Fn::If": ["IsLive", REDRIVE, {"Ref": "AWS::NoValue"}]},
+        {},
+    ],
+    ids=str,
+)
+def test_lint_does_not_refuse_a_redrive_policy_that_sqs_may_accept(redrive_policy: Any) -> None:
+    result = _lint_queue({"RedrivePolicy": redrive_policy}, Parameters={"Open": {"Type": "Number"}})
+    assert _list_refusals(result) == []
+
+
+@pytest.mark.parametrize(
+    "redrive_policy",
+    [
+        {"DeadLetterTargetArn": DEAD_ARN, "MaxReceiveCount": 5},
+        {"deadLetterTargetArn": {"Ref": "Dead"}, "maxReceiveCount": 5},
+        {**REDRIVE, "maxReceiveCount": 0},
+    ],
+    ids=["wrong letters", "URL", "count of 0"],
+)
+def test_dlq_of_a_refused_redrive_policy_is_still_judged_as_a_dlq(redrive_policy: Any) -> None:
+    mapping = {
+        "EventSourceArn": DEAD_ARN,
+        "FunctionName": {"Ref": "Look"},
+        "BatchSize": 1,
+    }
+    resources = {
+        "Orders": {"Type": "AWS::SQS::Queue", "Properties": {"RedrivePolicy": redrive_policy}},
+        "Dead": {"Type": "AWS::SQS::Queue", "Properties": {"MessageRetentionPeriod": 1_209_600}},
+        "Look": {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": 5}},
+        "Reads": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
+    }
+    result = lint(read_template(json.dumps({"Resources": resources}).encode()), "", DeployTarget())
+    errors = [finding.symptom for finding in result.findings if finding.severity == "error"]
+    assert errors == ["invalid_request"], "a DLQ needs no DLQ"
+
+
+@pytest.mark.parametrize(
+    ("properties", "attribute"),
+    [
+        ({"FifoQueue": True, "QueueName": "orders"}, "QueueName"),
+        ({"QueueName": "orders.fifo"}, "QueueName"),
+        ({"QueueName": "orders.new"}, "QueueName"),
+        ({"QueueName": "o" * 81}, "QueueName"),
+        ({"ContentBasedDeduplication": True}, "ContentBasedDeduplication"),
+        ({"KmsMasterKeyId": "alias/own", "SqsManagedSseEnabled": True}, "SqsManagedSseEnabled"),
+    ],
+    ids=str,
+)
+def test_lint_reports_settings_that_sqs_refuses_together(
+    properties: dict[str, Any], attribute: str
+) -> None:
+    (finding,) = _list_refusals(_lint_queue(properties))
+    assert finding.path == f"Resources.Orders.Properties.{attribute}"
+    assert finding.because.startswith("SQS refuses the queue: ")
+    assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"FifoQueue": True, "QueueName": "orders.fifo", "ContentBasedDeduplication": True},
+        {"FifoQueue": True},
+        {"QueueName": "o" * 80},
+        {"QueueName": "{{resolve:ssm:/name}}"},
+        {"QueueName": {"Fn::Sub": "${AWS::StackName}-orders"}},
+        {"QueueName": {"Fn::ImportValue": "name"}},
+        {"ContentBasedDeduplication": False},
+        {"KmsMasterKeyId": "alias/own", "SqsManagedSseEnabled": False},
+        {"KmsMasterKeyId": {"Fn::If": ["IsLive", "x", ""]}, "SqsManagedSseEnabled": True},
+    ],
+    ids=str,
+)
+def test_lint_reports_no_settings_that_sqs_accepts_together(properties: dict[str, Any]) -> None:
+    assert _list_refusals(_lint_queue(properties)) == []
