@@ -27,7 +27,9 @@ from mendq.model.metrics import (
     DatapointsBySeries,
     DaysOfTraffic,
     Measurement,
+    MetricGap,
     Window,
+    find_time_without_gaps,
     select_series,
     summarize_series,
 )
@@ -56,7 +58,7 @@ def measure_queues(
     clients: Clients,
     window_by_arn: Mapping[str, Window],
     known_points_by_arn: Mapping[str, DatapointsBySeries] | None = None,
-) -> dict[str, Measurement | None]:
+) -> dict[str, Measurement | MetricGap | None]:
     """Measure up to MOST_QUEUES_PER_CALL queues with one query of CloudWatch.
 
     Args:
@@ -66,15 +68,16 @@ def measure_queues(
             series. They are not asked for again, because CloudWatch bills each series.
 
     Returns:
-        The measurement by queue ARN. None for a queue without data or with impossible values, or if
-        CloudWatch did not return all of its series.
+        The measurement by queue ARN, of the time without gaps. A MetricGap if that is too short.
+        None for a queue without data or with impossible values, or if CloudWatch did not return all
+        of its series.
 
     Raises:
         FactsUnavailable: CloudWatch cannot be read.
     """
     known_points_by_arn = known_points_by_arn or {}
     new_points_by_arn = read_queue_series(clients, window_by_arn, known_points_by_arn)
-    measurement_by_arn = dict[str, Measurement | None]()
+    measurement_by_arn = dict[str, Measurement | MetricGap | None]()
     for arn, window in window_by_arn.items():
         points_by_series = {**known_points_by_arn.get(arn, {}), **new_points_by_arn[arn]}
         # An incomplete answer proves nothing. For example, deletes without the number of sends look
@@ -84,9 +87,19 @@ def measure_queues(
             series: points for series, points in points_by_series.items() if series in window.series
         }
         measurement_by_arn[arn] = (
-            summarize_series(measured_points, window) if has_all_series else None
+            _measure_time_without_gaps(measured_points, window) if has_all_series else None
         )
     return measurement_by_arn
+
+
+def _measure_time_without_gaps(
+    points_by_series: DatapointsBySeries, window: Window
+) -> Measurement | MetricGap | None:
+    """Return the measurement of the longest part of the window without gaps."""
+    time_without_gaps = find_time_without_gaps(points_by_series, window)
+    if isinstance(time_without_gaps, MetricGap):
+        return time_without_gaps
+    return summarize_series(points_by_series, time_without_gaps)
 
 
 def read_queue_series(

@@ -63,6 +63,7 @@ from mendq.model.metrics import (
     LONGEST_WINDOW,
     OLDEST_WINDOW_START_AGE,
     Measurement,
+    MetricGap,
     Window,
 )
 from mendq.model.queue import arn_of_dlq, parse_queue_arn
@@ -161,8 +162,16 @@ class FactsReader(Struct, frozen=True):
         return read_function_metrics(self.clients, function_names, self.now)
 
     def measure(self, window_by_arn: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
-        """Return the measurements of queues in these windows, by queue ARN."""
-        return measure_queues(self.clients, window_by_arn)
+        """Return the measurements of queues in these windows, by queue ARN.
+
+        None for a queue without data, and for one that CloudWatch's gaps keep from being measured.
+        """
+        measurement_by_arn = dict[str, Measurement | None]()
+        for queue_arn, measurement in measure_queues(self.clients, window_by_arn).items():
+            measurement_by_arn[queue_arn] = (
+                None if isinstance(measurement, MetricGap) else measurement
+            )
+        return measurement_by_arn
 
     def read_named_move_destinations(self) -> frozenset[str]:
         """Return the ARNs of queues that a scan saw as the named destination of a redrive.

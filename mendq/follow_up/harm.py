@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mendq.aws.clients import Clients
@@ -11,7 +12,7 @@ from mendq.aws.queue import read_queue_attributes
 from mendq.model.case import Case
 from mendq.model.facts import QueueFacts
 from mendq.model.harms import HarmMeasurements, HarmSign, find_dlq_arn, find_harm_sign
-from mendq.model.metrics import Measurement, Window
+from mendq.model.metrics import Measurement, MetricGap, Window
 from mendq.model.steps import CreateDlq
 
 # The shortest time to measure. SQS sends one datapoint per minute, and a single one proves nothing.
@@ -68,13 +69,12 @@ def _measure_since(  # noqa: PLR0913
 ) -> Measurement | None:
     """Return a measurement of a queue from a write until now.
 
-    Return None if CloudWatch has no data, or if the write is so recent that SHORTEST_MEASURED_TIME
-    cannot be measured yet.
+    Return None if CloudWatch has no data or has gaps, or if the write is so recent that
+    SHORTEST_MEASURED_TIME cannot be measured yet.
     """
     window = Window.choose(now, written_at, SHORTEST_MEASURED_TIME, is_new=begins_empty)
     if window is None:
         return None
-    window_by_arn = {
-        queue_arn: Window(window.since, window.until, window.begins_empty, kinds=metric_kinds)
-    }
-    return measure_queues(clients, window_by_arn)[queue_arn]
+    window_by_arn = {queue_arn: replace(window, kinds=metric_kinds)}
+    measurement = measure_queues(clients, window_by_arn)[queue_arn]
+    return None if isinstance(measurement, MetricGap) else measurement

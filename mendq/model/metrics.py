@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from math import isfinite
@@ -132,6 +132,8 @@ class Window:
             backlog is measured after all counted sends and deletes. Only the local account reports
             this minute.
         kinds: The kinds of metrics to ask for, from METRICS_BY_KIND.
+        shortest_duration: The shortest time that is enough to judge the queue. A part of the window
+            that is shorter is not measured.
     """
 
     since: datetime
@@ -139,6 +141,7 @@ class Window:
     begins_empty: bool = False
     includes_running_minute: bool = False
     kinds: tuple[str, ...] = ("every queue",)
+    shortest_duration: timedelta = field(default=DATAPOINT_PERIOD, compare=False)
 
     @classmethod
     def choose(
@@ -179,13 +182,15 @@ class Window:
         measured_duration = (
             now - settled_at if includes_running_minute and settled_at else until - since
         )
-        is_window_long_enough = min(measured_duration, until - since) >= max(
-            shortest_duration, DATAPOINT_PERIOD
-        )
-        return (
-            cls(since, until, begins_empty, includes_running_minute)
-            if is_window_long_enough
-            else None
+        shortest_duration = max(shortest_duration, DATAPOINT_PERIOD)
+        if min(measured_duration, until - since) < shortest_duration:
+            return None
+        return cls(
+            since,
+            until,
+            begins_empty,
+            includes_running_minute,
+            shortest_duration=shortest_duration,
         )
 
     @property
@@ -612,6 +617,111 @@ LONGEST_DELAY_OF_FIRST_REPORT = timedelta(minutes=15)
 LONGEST_PROCESSING_SECONDS = 43_200
 # Datapoints by the series names of METRICS_BY_KIND.
 DatapointsBySeries = Mapping[str, Datapoints]
+# The series that SQS reports in each minute in which a queue is active, if the value is 0 too. The
+# other gauges may be missing if they are 0.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+_COUNT_SERIES = tuple(METRICS_BY_KIND["sums"])
+_STEADY_SERIES = (*_COUNT_SERIES, "visible")
+# A measurement may end this long before its window, to leave out a later gap.
+LONGEST_TIME_AFTER_MEASUREMENT = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class MetricGap:
+    """Datapoints that CloudWatch lacks while it has others of the queue, so it is not measured.
+
+    Attributes:
+        missing_metrics: The metrics without any datapoint in the window; empty if no metric lacks
+            all of them.
+    """
+
+    missing_metrics: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why the queue is not judged, as a sentence for people."""
+        if self.missing_metrics:
+            return (
+                f"CloudWatch has no datapoint of {', '.join(self.missing_metrics)}, although it "
+                "has others of the queue: a missing count is not 0"
+            )
+        return (
+            "CloudWatch lacks counts of some minutes, and the time without such a gap is too short "
+            "to judge: a missing count is not 0"
+        )
+
+
+def find_time_without_gaps(
+    points_by_series: DatapointsBySeries, window: Window
+) -> Window | MetricGap:
+    """Return the longest part of the window for which CloudWatch has each count of each minute.
+
+    SQS reports counts of 0 too while a queue is active. So a minute that has a datapoint of one
+    count and none of another has a gap, and the missing count may be any number. If it were taken
+    for 0, consumers that finish every message would look as if they failed.
+
+    The part ends at most LONGEST_TIME_AFTER_MEASUREMENT before the window's end. The whole window
+    is returned if nothing is missing, and if SQS seems to leave counts of 0 out for this queue: no
+    count is 0, and in most of the minutes with something missing, all counts are.
+
+    Args:
+        points_by_series: Datapoints by series name. Those outside the window are left out. A series
+            that was not asked for is left out.
+        window: The time to measure.
+
+    Returns:
+        A MetricGap if a metric has no datapoint, or if no part is as long as the window's
+        `shortest_duration`.
+    """
+    points_in_window = _select_points_in_window(points_by_series, window)
+    minutes_by_series = {
+        series_name: {minute for minute, _ in points_in_window[series_name]}
+        for series_name in _STEADY_SERIES
+        if series_name in points_by_series
+    }
+    counted_minutes = set[datetime]()
+    for series_name in _COUNT_SERIES:
+        counted_minutes |= minutes_by_series.get(series_name, set())
+    if not counted_minutes:
+        return window
+    missing_metrics = tuple(
+        METRICS_BY_KIND["every queue"][series_name].metric
+        for series_name, minutes in minutes_by_series.items()
+        if not minutes
+    )
+    if missing_metrics:
+        return MetricGap(missing_metrics)
+    reported_minutes = set[datetime]().union(*minutes_by_series.values())
+    minutes_with_all = set.intersection(*minutes_by_series.values())
+    gap_minutes = reported_minutes - minutes_with_all
+    counts = [value for name in _COUNT_SERIES for _, value in points_in_window[name]]
+    minutes_without_counts = reported_minutes - counted_minutes
+    is_zero_left_out = 0 not in counts and 2 * len(minutes_without_counts) >= len(gap_minutes)
+    if not gap_minutes or is_zero_left_out:
+        return window
+    return _find_longest_part(window, gap_minutes)
+
+
+def _find_longest_part(window: Window, gap_minutes: Iterable[datetime]) -> Window | MetricGap:
+    """Return the longest part of the window without these minutes that ends late enough."""
+    earliest_end = window.until - LONGEST_TIME_AFTER_MEASUREMENT
+    part_starts = [window.since, *(minute + DATAPOINT_PERIOD for minute in sorted(gap_minutes))]
+    part_ends = [*sorted(gap_minutes), window.until]
+    late_parts = [
+        (end - start, start, end)
+        for start, end in zip(part_starts, part_ends, strict=True)
+        if end >= earliest_end
+    ]
+    duration, since, until = max(late_parts)
+    if duration < window.shortest_duration:
+        return MetricGap()
+    return replace(
+        window,
+        since=since,
+        until=until,
+        begins_empty=window.begins_empty and since == window.since,
+        includes_running_minute=window.includes_running_minute and until == window.until,
+    )
 
 
 def summarize_series(
@@ -619,11 +729,12 @@ def summarize_series(
 ) -> Measurement | None:
     """Return a measurement that summarizes a queue's datapoints.
 
-    In the sums, a minute without a datapoint counts as 0. SQS reports nothing about a queue that
-    was unused for hours. So the first and the last reported backlog count as the backlogs at the
-    begin and at the end of the window. Sends count from the minute of the first backlog on, or in
-    the whole window if SQS reported nothing at first. Receives and deletes count after that minute,
-    or in the whole window if there is at most one backlog or the queue was new.
+    The window must have no gap (`find_time_without_gaps`). SQS reports nothing about a queue that
+    was unused for hours, so a minute without any datapoint counts as 0 in the sums, and the first
+    and the last reported backlog count as the backlogs at the begin and at the end of the window.
+    Sends count from the minute of the first backlog on, or in the whole window if SQS reported
+    nothing at first. Receives and deletes count after that minute, or in the whole window if there
+    is at most one backlog or the queue was new.
 
     Args:
         points_by_series: Datapoints by series name, in any order. Those outside the window are left

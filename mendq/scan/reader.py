@@ -45,7 +45,13 @@ from mendq.cases.seen_moves import SeenMoves
 from mendq.model.consent import Consent
 from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, Need
 from mendq.model.key_state import KeyState
-from mendq.model.metrics import DAYS_OF_TRAFFIC_METRICS, Datapoints, Measurement, Window
+from mendq.model.metrics import (
+    DAYS_OF_TRAFFIC_METRICS,
+    Datapoints,
+    Measurement,
+    MetricGap,
+    Window,
+)
 from mendq.model.traffic import Traffic, summarize_traffic
 from mendq.notifications.text import format_count
 
@@ -391,10 +397,19 @@ class ScanReader(FactsReader, frozen=True):
                 self.clients, uncached_windows, known_points_by_arn
             ).items():
                 self.scan_answers.store(measurement_call_by_arn[arn], measurement)
-        return {
-            arn: self.scan_answers.get_or_ask(call, lambda: None)
-            for arn, call in measurement_call_by_arn.items()
-        }
+        measurement_by_arn = dict[str, Measurement | None]()
+        for arn, call in measurement_call_by_arn.items():
+            measurement = self.scan_answers.get_or_ask(call, lambda: None)
+            measurement_by_arn[arn] = None if isinstance(measurement, MetricGap) else measurement
+        return measurement_by_arn
+
+    def find_metric_gap(self, queue_arn: str, window: Window) -> MetricGap | None:
+        """Return the gap that keeps a queue from being measured; None if there is none."""
+        call = ("measured", queue_arn, window)
+        if not self.scan_answers.has_answer(call):
+            return None
+        measurement = self.scan_answers.get_or_ask(call, lambda: None)
+        return measurement if isinstance(measurement, MetricGap) else None
 
     def count_metrics_to_read(
         self, facts: Facts, needs: Collection[Need], *, includes_cached: bool = False

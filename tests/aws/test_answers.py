@@ -19,7 +19,13 @@ from mendq.model.consent import Consent
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Timing
 from mendq.model.mapping import ProvisionedPollers
-from mendq.model.metrics import METRIC_KINDS_OF_SOME_QUEUES, Measurement, Window, select_series
+from mendq.model.metrics import (
+    METRIC_KINDS_OF_SOME_QUEUES,
+    Measurement,
+    MetricGap,
+    Window,
+    select_series,
+)
 from mendq.model.mode import Mode
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -237,6 +243,19 @@ def replace_deletes_answer(answers: Answers, over: Mapping[str, Any]) -> Answers
     return [{**answer, **over} if answer["Id"] == "deleted0" else answer for answer in answers]
 
 
+@pytest.mark.parametrize("series", ["sent0", "received0", "deleted0"])
+def test_queue_of_which_cloudwatch_lacks_a_count_is_not_measured_instead_of_counted_as_0(
+    series: str,
+) -> None:
+    no_points: dict[str, Any] = {"Timestamps": [], "Values": []}
+    answers = [
+        {**answer, **no_points} if answer["Id"] == series else answer for answer in make_answers()
+    ]
+    first, second = measure_from_pages([answers])
+    assert isinstance(first, MetricGap)
+    assert isinstance(second, Measurement)
+
+
 WRONG_ANSWERS: list[dict[str, Any]] = [
     *({"StatusCode": code} for code in ("PartialData", "InternalError", "Forbidden")),
     *({"Values": [value, *[1.0] * 9]} for value in (float("nan"), float("inf"), -1.0)),
@@ -244,7 +263,7 @@ WRONG_ANSWERS: list[dict[str, Any]] = [
 ]
 
 
-def measure_from_pages(pages: list[Answers]) -> list[Measurement | None]:
+def measure_from_pages(pages: list[Answers]) -> list[Measurement | MetricGap | None]:
     """Measure both queues from these pages of CloudWatch's answer."""
     window = Window.choose(NOW, None, timedelta(hours=1))
     assert window is not None
@@ -268,7 +287,9 @@ def test_complete_cloudwatch_answer_on_one_or_two_pages_measures_each_queue(
     pages: list[Answers],
 ) -> None:
     measurements = measure_from_pages(pages)
-    assert [measurement and measurement.sent for measurement in measurements] == [10, 10]
+    assert [
+        measurement.sent for measurement in measurements if isinstance(measurement, Measurement)
+    ] == [10, 10]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +315,7 @@ def test_incomplete_or_invalid_cloudwatch_answer_hides_only_the_measurement_of_i
 ) -> None:
     first, second = measure_from_pages(pages)
     assert first is None
-    assert second is not None
+    assert isinstance(second, Measurement)
     assert second.sent == sent
 
 

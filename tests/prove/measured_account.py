@@ -41,12 +41,22 @@ MEASURED = tuple(
 )
 Asked = Mapping[str, Any]
 Points = list[tuple[datetime, float]]
+# Gets the name of a queue and of its metric, and the datapoints. Returns those that CloudWatch has.
+LosePoints = Callable[[str, str, Points], Points]
+
+
+def lose_nothing(_queue_name: str, _metric: str, points: Points) -> Points:
+    """Return all datapoints."""
+    return points
 
 
 class MeasuredAccount:
     """Answers as SQS, Lambda and CloudWatch would of these worlds, below botocore's parsing."""
 
-    def __init__(self, worlds: Iterable[SimulatedWorld]) -> None:
+    def __init__(
+        self, worlds: Iterable[SimulatedWorld], lose_points: LosePoints = lose_nothing
+    ) -> None:
+        self.lose_points = lose_points
         self.queues = {queue.name: queue for world in worlds for queue in world.queues}
         self.functions = {
             reader.function.name: (queue, reader.function)
@@ -149,6 +159,7 @@ class MeasuredAccount:
             ]
         elif metric["Namespace"] == "AWS/SQS":
             samples = self.queues[name].series(metric["MetricName"])
+            samples = self.lose_points(name, metric["MetricName"], list(samples))
             if metric_stat["Period"] == MINUTE:
                 return [(at, value) for at, value in samples if since <= at < until]
         values_by_period = defaultdict[int, list[float]](list)
@@ -196,7 +207,10 @@ def _describe_mapping(
 
 
 def scan_worlds(
-    worlds: Sequence[SimulatedWorld], seconds_ago: float, symptoms: Collection[str] = MEASURED
+    worlds: Sequence[SimulatedWorld],
+    seconds_ago: float,
+    symptoms: Collection[str] = MEASURED,
+    lose_points: LosePoints = lose_nothing,
 ) -> ScanResult:
     """Run the product's scan over all queues and return its findings.
 
@@ -206,11 +220,12 @@ def scan_worlds(
         worlds: The queues. None of them may have been scanned at a later time before.
         seconds_ago: The time of the scan, before NOW.
         symptoms: The names of the symptoms to look for. Those that do not exist are not found.
+        lose_points: Leaves datapoints out of CloudWatch's answers.
     """
     now = NOW - timedelta(seconds=seconds_ago)
     for world in worlds:
         world.run(world.end - seconds_ago)
-    clients = clients_of(MeasuredAccount(worlds).answer)
+    clients = clients_of(MeasuredAccount(worlds, lose_points).answer)
     clients.__dict__["event_history_pace"] = CallRateLimit(None)
     no_cases = (frozenset, frozenset, lambda _queue_arns: ())
     paces = Paces(CallRateLimit(None), CallRateLimit(None), CallRateLimit(None))

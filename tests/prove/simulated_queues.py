@@ -320,16 +320,19 @@ class SimulatedQueue:
         }
 
     def series(self, metric: str) -> Iterator[tuple[datetime, float]]:
-        """A part of some minutes is counted in the next one."""
+        """A part of some minutes is counted in the next one. Counts of 0 are reported as well."""
         if metric in self.gauged:
             points = self.gauged[metric]
         else:
             random = chance(f"{self.name} {metric}")
-            points = dict[int, float]()
+            points = dict.fromkeys(self.gauged[GAUGES["visible"]], 0.0)
             for minute, value in sorted(self.counted[metric].items()):
+                if minute not in points:
+                    continue
                 late = int(value * LATE_SHARE * random.random())
-                points[minute] = points.get(minute, 0) + value - late
-                points[minute + 1] = points.get(minute + 1, 0) + late
+                points[minute] += value - late
+                if minute + 1 in points:
+                    points[minute + 1] += late
         for minute, shown in sorted(points.items()):
             yield self.world.moment(minute * MINUTE), float(round(shown))
 

@@ -28,6 +28,8 @@ from mendq.scan.reader import Paces
 from tests.account.account import STARTS_AT, Account, moto_account
 
 A_DAY_SECONDS = 86_400
+# The metrics that SQS reports in each minute in which a queue is active.
+STEADY_SERIES = ("sent", "received", "deleted", "visible")
 
 
 class _Answer:
@@ -96,7 +98,10 @@ class Scanner:
         return [heal_findings(request, self.account.run()) for request in requests]
 
     def put_metrics(self, queue_arn: str, at: datetime, **values: float) -> None:
-        """Send one minute's metrics of a queue to CloudWatch, by the names of Mendq's series."""
+        """Send one minute's metrics of a queue to CloudWatch, by the names of Mendq's series.
+
+        SQS reports counts of 0 and 0 visible messages as well.
+        """
         names = {key: name for key, (name, *_) in select_series(["every queue", "FIFO"]).items()}
         self.account.clients.cloudwatch.put_metric_data(
             Namespace="AWS/SQS",
@@ -107,7 +112,7 @@ class Scanner:
                     "Timestamp": at,
                     "Value": value,
                 }
-                for key, value in values.items()
+                for key, value in {**dict.fromkeys(STEADY_SERIES, 0), **values}.items()
             ],
         )
 
