@@ -16,6 +16,9 @@ from botocore.validate import ParamValidator
 
 # The model of each service whose name differs in the AWS CLI.
 SERVICES = {"s3api": "s3"}
+# Commands of the AWS CLI that are no operation of a service, so no model describes their options.
+# https://docs.aws.amazon.com/cli/latest/reference/cloudformation/package.html
+COMMANDS_WITHOUT_MODEL = {("cloudformation", "deploy"), ("cloudformation", "package")}
 GLOBAL_OPTIONS = {"region", "profile", "query", "output", "endpoint-url", "cli-binary-format"}
 # The AWS CLI takes this option for operations whose answer has several pages.
 PAGING_OPTION = "max-items"
@@ -44,6 +47,8 @@ def find_mistake(command: str) -> str:
     Checks the service, the operation, the options, and the values as far as the model tells.
     """
     _, service, operation, *words = shlex.split(command)
+    if (service, operation) in COMMANDS_WITHOUT_MODEL:
+        return ""
     model = _load_service_model(SERVICES.get(service, service))
     operations = {xform_name(name, "-"): name for name in model.operation_names}
     if operation not in operations:
