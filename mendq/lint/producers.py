@@ -35,17 +35,18 @@ from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.policy import Statement, parse_statements
 from mendq.model.producers import KeyOfQueue, Producer
 
-_SUBSCRIPTION_TYPE = "AWS::SNS::Subscription"
-_SCHEDULE_TYPE = "AWS::Scheduler::Schedule"
-_PIPE_TYPE = "AWS::Pipes::Pipe"
-_INVOKE_CONFIG_TYPE = "AWS::Lambda::EventInvokeConfig"
+SUBSCRIPTION_TYPE = "AWS::SNS::Subscription"
+SCHEDULE_TYPE = "AWS::Scheduler::Schedule"
+PIPE_TYPE = "AWS::Pipes::Pipe"
+INVOKE_CONFIG_TYPE = "AWS::Lambda::EventInvokeConfig"
 _MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
-_MANAGED_POLICY_TYPE = "AWS::IAM::ManagedPolicy"
+MANAGED_POLICY_TYPE = "AWS::IAM::ManagedPolicy"
+ROLE_POLICY_TYPE = "AWS::IAM::RolePolicy"
 # Types of policies that are attached to roles, each with the property that names the roles.
 _ROLES_PROPERTY_BY_POLICY_TYPE = {
     "AWS::IAM::Policy": "Roles",
-    _MANAGED_POLICY_TYPE: "Roles",
-    "AWS::IAM::RolePolicy": "RoleName",
+    MANAGED_POLICY_TYPE: "Roles",
+    ROLE_POLICY_TYPE: "RoleName",
 }
 # AWS's managed policies that grant no sending to queues.
 _POLICIES_WITHOUT_SENDING = re.compile(
@@ -134,7 +135,7 @@ class DeclaredProducers:
     def _list_targets(self, resource: TemplateResource) -> Iterator[_Target]:
         """Yield the places of a resource that may name a queue."""
         properties = resource.properties
-        if resource.type == _SUBSCRIPTION_TYPE:
+        if resource.type == SUBSCRIPTION_TYPE:
             yield from self._read_subscription(resource, properties, properties.get("TopicArn"))
         elif resource.type == TOPIC_TYPE:
             topic_node = {"Ref": resource.logical_id}
@@ -146,9 +147,9 @@ class DeclaredProducers:
             yield from self._read_rule(resource)
         elif resource.type == BUCKET_TYPE:
             yield from self._read_bucket(resource)
-        elif resource.type in (_SCHEDULE_TYPE, _PIPE_TYPE):
+        elif resource.type in (SCHEDULE_TYPE, PIPE_TYPE):
             yield from self._read_role_target(resource)
-        elif resource.type in (FUNCTION_TYPE, _INVOKE_CONFIG_TYPE, _MAPPING_TYPE):
+        elif resource.type in (FUNCTION_TYPE, INVOKE_CONFIG_TYPE, _MAPPING_TYPE):
             yield from self._read_function_target(resource)
 
     def _name(self, resource: TemplateResource) -> str:
@@ -211,13 +212,9 @@ class DeclaredProducers:
 
         S3 checks at deployment if it may send. The bucket then waits for the policy, so that the
         policy must not wait for the bucket: it can name the bucket only by a name that is written
-        out.
+        out. In Terraform the notification waits, and not the bucket.
         """
         configuration = get_mapping(bucket.properties, "NotificationConfiguration") or {}
-        bucket_name = bucket.properties.get("BucketName")
-        source_node = None
-        if isinstance(bucket_name, str):
-            source_node = {"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::{bucket_name}"}
         producer = DeclaredProducer(
             f"the notification of the S3 bucket {bucket.logical_id}",
             "s3.amazonaws.com",
@@ -225,14 +222,14 @@ class DeclaredProducers:
             self._resolver.deploy_target.account,
             consequence=_NOT_DEPLOYED,
             logical_id=bucket.logical_id,
-            source_node=source_node,
+            source_node=self._template.make_bucket_arn_node(bucket),
         )
         for queue_configuration in to_list(configuration.get("QueueConfigurations")):
             yield _Target((get_mapping(queue_configuration) or {}).get("Queue"), producer)
 
     def _read_role_target(self, resource: TemplateResource) -> Iterator[_Target]:
         """Yield the target of a schedule or a pipe, and the DLQ of a schedule."""
-        is_schedule = resource.type == _SCHEDULE_TYPE
+        is_schedule = resource.type == SCHEDULE_TYPE
         producer = DeclaredProducer(
             f"the {'schedule' if is_schedule else 'pipe'} {self._name(resource)}",
             "",
@@ -306,6 +303,7 @@ class DeclaredProducers:
         is_complete = (
             not self._template.is_generated(role_id)
             and "PermissionsBoundary" not in role.properties
+            and not self._template.may_be_set_elsewhere(role_id)
         )
         try:
             for policy in to_list(
@@ -346,7 +344,7 @@ class DeclaredProducers:
         for policy_node in to_list(role.properties.get("ManagedPolicyArns")):
             policy_id = policy_node.get("Ref") if isinstance(policy_node, dict) else None
             policy = self._template.resources.get(policy_id or "")
-            if policy is not None and policy.type == _MANAGED_POLICY_TYPE:
+            if policy is not None and policy.type == MANAGED_POLICY_TYPE:
                 managed_ids.add(policy.logical_id)
                 continue
             policy_arn = self._resolver.resolve_text(policy_node) or ""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mendq.lint.producers import DeclaredProducer, DeclaredProducers
+from mendq.lint.producers import PIPE_TYPE, DeclaredProducer, DeclaredProducers
 from mendq.lint.template import (
     SAM_TRANSFORM,
     Template,
@@ -52,7 +52,6 @@ from mendq.model.tags import TEAM_TAG
 from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN
 
 EVENT_SOURCE_MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
-_PIPE_TYPE = "AWS::Pipes::Pipe"
 # Resource types of queue policies, each with the property that names the queues.
 QUEUES_PROPERTY_BY_POLICY_TYPE = {
     "AWS::SQS::QueuePolicy": "Queues",
@@ -63,9 +62,8 @@ POLICY_ATTRIBUTE = "Policy"
 _UNCHECKED_KEYS_OF_GRANT = ("Principal", "Resource", "Condition")
 # SQS returns these attributes even if they were never set, and checks rely on that.
 _ALWAYS_RETURNED_ATTRIBUTES = ("VisibilityTimeout", "MessageRetentionPeriod")
-# Transforms that add no policy that lint does not see, and types that may do anything to a queue.
+# Transforms that add no policy that lint does not see.
 _TRANSFORMS_WITHOUT_POLICIES = frozenset({SAM_TRANSFORM, "AWS::LanguageExtensions"})
-_TYPES_THAT_SET_ANYTHING = ("AWS::CloudFormation::", "AWS::Serverless::Application", "Custom::")
 # A number as templates write it. SQS refuses a negative one.
 _NUMBER_REGEX = re.compile(r"-?[0-9]{1,18}")
 _BOOLEAN_ATTRIBUTES = frozenset({"SqsManagedSseEnabled", "FifoQueue", "ContentBasedDeduplication"})
@@ -172,7 +170,7 @@ class DeclaredQueues:
         # Event source mappings and pipes that are disabled, and pipes that are not.
         self._disabled_mappings_by_arn = defaultdict[str, list[TemplateResource]](list)
         self._pipes_by_arn = defaultdict[str, list[TemplateResource]](list)
-        for pipe in template.list_resources(_PIPE_TYPE):
+        for pipe in template.list_resources(PIPE_TYPE):
             self._add_pipe(pipe)
         # The policy resource of each queue, and its text.
         self._policy_by_arn: dict[str, tuple[TemplateResource, str | UnknownValue]] = {}
@@ -604,16 +602,7 @@ class DeclaredQueues:
         transforms = {*map(str, to_list(self.template.root.get("Transform")))}
         if transforms - _TRANSFORMS_WITHOUT_POLICIES:
             return True
-        for resource in self.template.resources.values():
-            if resource.logical_id.startswith("Fn::"):
-                return True
-            if resource.type.startswith(_TYPES_THAT_SET_ANYTHING):
-                self.template.budget.use_steps(len(resource.properties))
-                if re.search(
-                    rf'["{{]{re.escape(logical_id)}["}}.]', json.dumps(resource.properties)
-                ):
-                    return True
-        return False
+        return self.template.may_be_set_elsewhere(logical_id)
 
     def _get_queue_resource(self, queue_arn: str) -> TemplateResource:
         return self.template.resources[self.resolver.queue_id_by_arn[queue_arn]]

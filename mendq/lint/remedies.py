@@ -194,7 +194,7 @@ def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
             place = ("Statement of a policy", producer.role_id)
             statement = _make_statement([SEND_MESSAGE_ACTION], _get_arn_reference(queue))
         elif admission.refusing_policy is RefusingPolicy.KEY_POLICY:
-            place = ("KeyPolicy", queue.key_id)
+            place = (declared_queues.template.get_attribute_name("KeyPolicy"), queue.key_id)
             statement = _make_grant(replace(producer, source_node=None), [*KEY_ACTIONS], "*")
         else:
             place = ("", "")
@@ -327,19 +327,32 @@ def _make_concurrency_lines(queue: DeclaredQueue, declared_queues: DeclaredQueue
     )
     if consumer is None:
         return ()
+    template = declared_queues.template
     reserved_concurrency = consumer.reserved_concurrency or 0
     if reserved_concurrency < LOWEST_MAXIMUM_CONCURRENCY or consumer.provisioned_pollers:
         needed = consumer.most_runs if consumer.provisioned_pollers else RUNS_OF_FIRST_POLLERS
         function = _name_function(consumer, declared_queues)
+        function_id = declared_queues.resolver.find_function_id(consumer.name) or ""
         advice = f"reserve at least {needed} for {function}"
-        return (f"# {advice}, or leave its ReservedConcurrentExecutions out",)
-    template = declared_queues.template
+        setting_name = template.name_reserved_concurrency(function_id)
+        return (f"# {advice}, or leave its {setting_name} out",)
     comment = f"# add to {_name_resource(consumer.mapping_id, declared_queues)}"
     setting: tuple[str, Any] = ("ScalingConfig", {"MaximumConcurrency": reserved_concurrency})
     if template.expansion and template.is_generated(consumer.mapping_id):
         setting_name = template.expansion.limit_setting_name
         setting = (setting_name, reserved_concurrency) if setting_name else setting
     return comment, *template.render_declaration(*setting)
+
+
+def _make_throttled_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
+    """Return a comment about the reserved concurrency of 0, by the name of the file's language."""
+    function_ids = (
+        declared_queues.resolver.find_function_id(consumer.name)
+        for consumer in queue.lambda_consumers
+        if consumer.reserved_concurrency == 0
+    )
+    setting_name = declared_queues.template.name_reserved_concurrency(next(function_ids, "") or "")
+    return (f"# leave its function's {setting_name} out, or reserve more than 0",)
 
 
 def _make_filter_lines(queue: DeclaredQueue, _declared_queues: DeclaredQueues) -> TemplateLines:
@@ -373,10 +386,7 @@ _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
     BATCH_FAILURES_NOT_REPORTED.name: _make_batch_failures_lines,
     CONCURRENCY_TOO_SMALL.name: _make_concurrency_lines,
     CONSUMER_STOPPED.name: _make_enabling_lines,
-    CONSUMER_THROTTLED.name: _CommentRemedy(
-        "leave its function's ReservedConcurrentExecutions out, or reserve more than 0",
-        REDRIVE_POLICY_ATTRIBUTE,
-    ),
+    CONSUMER_THROTTLED.name: _make_throttled_lines,
     FILTER_DELETES_MESSAGES.name: _make_filter_lines,
     DLQ_MISSING.name: _make_dlq_lines,
     TLS_NOT_ENFORCED.name: _make_tls_policy_lines,

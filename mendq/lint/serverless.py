@@ -115,6 +115,7 @@ class _Expander:
             batch_failures_setting=("functionResponseType", "ReportBatchItemFailures"),
             enabled_setting_name="enabled",
             limit_setting_name="maximumConcurrency",
+            reserve_setting_name="reservedConcurrency",
             default_by_variable=self._default_by_variable,
         )
 

@@ -7,6 +7,7 @@ line numbers only if the decoder marks its nodes with lines.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,8 +29,11 @@ MAXIMUM_WORK_STEPS = 8_000_000
 # The function that an expansion puts in place of a value that it does not know. Its argument is the
 # reason.
 UNKNOWN_VALUE_FUNCTION = "Fn::MendqUnknownValue"
+RESERVED_CONCURRENCY_PROPERTY = "ReservedConcurrentExecutions"
 # PyYAML's name for the file of a text that it was given without a name.
 UNNAMED_FILE = "<unicode string>"
+# Types of resources that may do anything to a resource whose name or ARN they get.
+_TYPES_THAT_SET_ANYTHING = ("AWS::CloudFormation::", "AWS::Serverless::Application", "Custom::")
 # Bytes that are read for one step.
 BYTES_PER_WORK_STEP = 16
 # Steps of work (see `WorkBudget`) for a node.
@@ -109,6 +113,8 @@ class Expansion:
     # (empty: CloudFormation's).
     enabled_setting_name: str = "Enabled"
     limit_setting_name: str = ""
+    # The setting of a generated function that is its reserved concurrency.
+    reserve_setting_name: str = RESERVED_CONCURRENCY_PROPERTY
     # Variables of the file whose default was used, with the default.
     default_by_variable: Mapping[str, str] = field(default_factory=dict)
 
@@ -160,12 +166,42 @@ class Template:
         """Yield the resources of these types."""
         return (resource for resource in self.resources.values() if resource.type in resource_types)
 
+    def may_be_set_elsewhere(self, logical_id: str) -> bool:
+        """Return True if a nested stack or a custom resource gets a resource, and may change it."""
+        reference_regex = re.compile(rf'["{{]{re.escape(logical_id)}["}}.]')
+        for resource in self.resources.values():
+            if resource.logical_id.startswith("Fn::"):
+                return True
+            if resource.type.startswith(_TYPES_THAT_SET_ANYTHING):
+                properties_text = json.dumps(resource.properties)
+                self.budget.use_steps(1 + len(properties_text) // BYTES_PER_WORK_STEP)
+                if reference_regex.search(properties_text):
+                    return True
+        return False
+
+    def make_bucket_arn_node(self, bucket: TemplateResource) -> Any:
+        """Return the value with which a queue's policy can name the ARN of a bucket.
+
+        None if the template has none. A reference to the bucket would be a circle, because the
+        bucket waits for the policy.
+        """
+        bucket_name = bucket.properties.get("BucketName")
+        if not isinstance(bucket_name, str):
+            return None
+        return {"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::{bucket_name}"}
+
     def get_attribute_name(self, attribute: str) -> str:
         """Return a queue attribute's name in the template's language.
 
         CloudFormation uses the same names as SQS.
         """
         return attribute
+
+    def name_reserved_concurrency(self, function_id: str) -> str:
+        """Return the name of the setting that is a function's reserved concurrency."""
+        if self.expansion and self.is_generated(function_id):
+            return self.expansion.reserve_setting_name
+        return self.get_attribute_name(RESERVED_CONCURRENCY_PROPERTY)
 
     def make_new_id(self, logical_id: str, suffix: str) -> str:
         """Return the logical ID of a new resource beside an existing one.

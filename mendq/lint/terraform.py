@@ -18,25 +18,41 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from mendq.lint.queues import EVENT_SOURCE_MAPPING_TYPE, POLICY_ATTRIBUTE
+from mendq.lint.queues import POLICY_ATTRIBUTE
 from mendq.lint.template import (
     BYTES_PER_WORK_STEP,
     MOST_RESOURCES,
     NotATemplate,
     Template,
     TemplatePlace,
+    TemplateResource,
     WorkBudget,
     convert_scalars_to_text,
     get_mapping,
     to_list,
 )
-from mendq.lint.values import FUNCTION_TYPE, QUEUE_TYPE, UnknownValue
+from mendq.lint.terraform_parts import add_parts, get_referred_address
+from mendq.lint.terraform_types import (
+    ATTRIBUTE_BY_REFERENCE_PROPERTY,
+    ATTRIBUTE_BY_TERRAFORM_TYPE,
+    BLOCK_BY_PROPERTY,
+    JSON_PROPERTIES,
+    KEY_POLICY_PROPERTY,
+    RESOURCE_TYPE_BY_TERRAFORM_TYPE,
+    TERRAFORM_FUNCTION_TYPE,
+    TERRAFORM_POLICY_TYPE,
+    TERRAFORM_QUEUE_TYPE,
+    TYPES_WITH_ARN_ATTRIBUTE,
+    TerraformBlock,
+    name_argument,
+)
+from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.queue_limits import DLQ_ARN_KEY, RECEIVE_COUNT_KEY, REDRIVE_POLICY_ATTRIBUTE
 from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN, name_terraform_argument
@@ -44,100 +60,8 @@ from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN, name_terrafor
 # A plan also contains the prior state and the planned values, which lint does not read.
 MOST_PLAN_BYTES = 16 * 1024 * 1024
 _HOW_TO_MAKE_A_PLAN = "make one: terraform plan -out plan.bin; terraform show -json plan.bin"
-TERRAFORM_QUEUE_TYPE = "aws_sqs_queue"
-_TERRAFORM_POLICY_TYPE = "aws_sqs_queue_policy"
-TERRAFORM_FUNCTION_TYPE = "aws_lambda_function"
-_REDRIVE_ALLOW_ATTRIBUTE = "RedriveAllowPolicy"
-_KMS_KEY_PROPERTY = "KmsMasterKeyId"
-
-
-@dataclass(frozen=True)
-class CloudFormationType:
-    """A CloudFormation resource type, and those of its properties that checks read."""
-
-    name: str
-    properties: tuple[str, ...]
-
-
-# Properties that are a nested block in Terraform, each with the settings that checks read.
-SETTINGS_BY_BLOCK_PROPERTY: Mapping[str, tuple[str, ...]] = {
-    "ScalingConfig": ("MaximumConcurrency",),
-    "ProvisionedPollerConfig": ("MinimumPollers", "MaximumPollers"),
-}
-# CloudFormation's type of each Terraform type.
-RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, CloudFormationType] = {
-    TERRAFORM_QUEUE_TYPE: CloudFormationType(
-        QUEUE_TYPE,
-        (
-            "QueueName",
-            "FifoQueue",
-            "ContentBasedDeduplication",
-            "DeduplicationScope",
-            "FifoThroughputLimit",
-            "VisibilityTimeout",
-            "MessageRetentionPeriod",
-            "MaximumMessageSize",
-            "DelaySeconds",
-            "ReceiveMessageWaitTimeSeconds",
-            "SqsManagedSseEnabled",
-            _KMS_KEY_PROPERTY,
-            "KmsDataKeyReusePeriodSeconds",
-        ),
-    ),
-    _TERRAFORM_POLICY_TYPE: CloudFormationType(
-        "AWS::SQS::QueuePolicy", ("Queues", "PolicyDocument")
-    ),
-    "aws_lambda_event_source_mapping": CloudFormationType(
-        EVENT_SOURCE_MAPPING_TYPE,
-        (
-            "EventSourceArn",
-            "FunctionName",
-            "Enabled",
-            "MaximumBatchingWindowInSeconds",
-            "BatchSize",
-            "FunctionResponseTypes",
-            *SETTINGS_BY_BLOCK_PROPERTY,
-        ),
-    ),
-    TERRAFORM_FUNCTION_TYPE: CloudFormationType(
-        FUNCTION_TYPE, ("FunctionName", "Timeout", "ReservedConcurrentExecutions")
-    ),
-    "aws_lambda_alias": CloudFormationType("AWS::Lambda::Alias", ("FunctionName",)),
-    "aws_kms_key": CloudFormationType("AWS::KMS::Key", ()),
-    "aws_sns_topic": CloudFormationType("AWS::SNS::Topic", ()),
-    "aws_sns_topic_subscription": CloudFormationType(
-        "AWS::SNS::Subscription", ("TopicArn", "Protocol", "Endpoint")
-    ),
-}
-# Terraform types of resources that set one attribute of a queue. Without such a resource the
-# queue's own argument of that name counts.
-ATTRIBUTE_BY_TERRAFORM_TYPE = {
-    "aws_sqs_queue_redrive_policy": REDRIVE_POLICY_ATTRIBUTE,
-    "aws_sqs_queue_redrive_allow_policy": _REDRIVE_ALLOW_ATTRIBUTE,
-}
-# Properties whose value is a JSON document in a text.
-JSON_PROPERTIES = frozenset(
-    {"PolicyDocument", POLICY_ATTRIBUTE, *ATTRIBUTE_BY_TERRAFORM_TYPE.values()}
-)
-# Properties whose value is another resource's name, URL or ARN, or contains its ARN.
-_REFERENCE_PROPERTIES = frozenset(
-    {
-        "EventSourceArn",
-        "FunctionName",
-        "Queues",
-        "TopicArn",
-        "Endpoint",
-        _KMS_KEY_PROPERTY,
-        REDRIVE_POLICY_ATTRIBUTE,
-    }
-)
-# The attribute that an argument needs, where the plan does not name the one that is read.
-_ATTRIBUTE_BY_PROPERTY = {
-    "EventSourceArn": "arn",
-    "TopicArn": "arn",
-    "Endpoint": "arn",
-    REDRIVE_POLICY_ATTRIBUTE: "arn",
-}
+# Arguments of existing resources that a reference replaces, besides the ARN. A key's id is unique.
+_NAME_ARGUMENTS_BY_TYPE = {TERRAFORM_QUEUE_TYPE: ("url", "id"), "aws_kms_key": ("key_id",)}
 # Variables and outputs that are followed from one reference.
 _MAXIMUM_FOLLOWED_REFERENCES = 20
 _INDEX_PATTERN = r'\[(?:[0-9]{1,9}|"[^"\\]{0,256}")\]'
@@ -170,6 +94,8 @@ class TerraformTemplate(Template):
 
     def get_attribute_name(self, attribute: str) -> str:
         """Return Terraform's name of a queue attribute, such as `visibility_timeout_seconds`."""
+        if attribute == KEY_POLICY_PROPERTY:
+            return "policy"
         return name_terraform_argument(attribute) if attribute[:1].isupper() else attribute
 
     def find_place(self, *keys: str | int) -> TemplatePlace:
@@ -211,6 +137,14 @@ class TerraformTemplate(Template):
             new_address += "2"
         return new_address
 
+    def make_bucket_arn_node(self, bucket: TemplateResource) -> Any:
+        """Return a reference to the bucket's ARN: only the bucket's notification needs the policy.
+
+        None if the files do not declare the bucket.
+        """
+        is_declared = ".aws_s3_bucket." in f".{bucket.logical_id}"
+        return make_getatt_reference(bucket.logical_id, "Arn") if is_declared else None
+
     def render_declaration(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the HCL lines that set the argument, or declare the new resource, called `name`.
 
@@ -219,7 +153,9 @@ class TerraformTemplate(Template):
         """
         if not (isinstance(value, dict) and "Properties" in value):
             if not name:
-                return (_to_hcl_expression(value),)
+                return _add_needed_data(_to_hcl_expression(value))
+            if name in BLOCK_BY_PROPERTY:
+                return tuple(_list_block_lines(BLOCK_BY_PROPERTY[name], value))
             return (f"{self.get_attribute_name(name)} = {to_hcl(value)}",)
         (terraform_type,) = (
             terraform_type
@@ -231,7 +167,8 @@ class TerraformTemplate(Template):
             f"  {self.get_attribute_name(property_name)} = {to_hcl(property_value)}"
             for property_name, property_value in value["Properties"].items()
         )
-        return (f'resource "{terraform_type}" "{resource_label}" {{', *argument_lines, "}")
+        first_line = f'resource "{terraform_type}" "{resource_label}" {{'
+        return _add_needed_data(first_line, *argument_lines, "}")
 
 
 @dataclass(frozen=True)
@@ -240,6 +177,13 @@ class TerraformPlan(TerraformTemplate):
 
     # Addresses of the queues that exist already, by ARN.
     address_by_arn: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+
+
+def _add_needed_data(*lines: str) -> tuple[str, ...]:
+    """Return the lines, with a comment about the data source that they need if they need one."""
+    if any("data.aws_caller_identity.current" in line for line in lines):
+        return (*lines, '# declare, if it is not there: data "aws_caller_identity" "current" {}')
+    return lines
 
 
 def to_hcl(value: Any) -> str:
@@ -259,9 +203,24 @@ def to_hcl(value: Any) -> str:
     return f"jsonencode({expression})" if expression.startswith("{") else expression
 
 
+def _list_block_lines(block: TerraformBlock, value: Any) -> Iterator[str]:
+    """Yield the HCL lines of a nested block."""
+    yield f"{block.keyword} {{"
+    for name, part in value.items():
+        yield f"  {block.name_argument(name)} = {to_hcl(part)}"
+    yield "}"
+
+
 def _to_hcl_expression(node: Any) -> str:
-    """Convert a value to an HCL expression. `Ref` and `Fn::GetAtt` become Terraform references."""
+    """Convert a value to an HCL expression. `Ref` and `Fn::GetAtt` become Terraform references.
+
+    Raises UnknownValue if Terraform has no such reference.
+    """
     match node:
+        case {"Ref": "AWS::AccountId"}:
+            return "data.aws_caller_identity.current.account_id"
+        case {"Fn::GetAtt": [str() as address, _]} if "aws_cloudwatch_event_target." in address:
+            raise UnknownValue("the ARN of a rule that is declared elsewhere")
         case {"Ref": str() as address}:
             argument_name = "url" if TERRAFORM_QUEUE_TYPE in address else "arn"
             return f"{_to_hcl_reference(address)}.{argument_name}"
@@ -318,12 +277,6 @@ def _make_label_part(index_text: str) -> str:
     label = re.sub(r"[^A-Za-z0-9-]", "_", key)
     is_same = label == key
     return f"_{label}" if is_same else f"_{label}_{crc32(key.encode()) % 0x10000:04x}"
-
-
-def get_referred_address(node: Any) -> str | None:
-    """Return the address in a node `{"Ref": address}`. None for any other node."""
-    address = node.get("Ref") if isinstance(node, dict) else None
-    return address if isinstance(address, str) else None
 
 
 def is_terraform_plan(content: bytes) -> bool:
@@ -384,6 +337,18 @@ class TerraformConverter(ABC):
         """
 
     @abstractmethod
+    def read_block(self, resource: TerraformResource, block: TerraformBlock) -> Any:
+        """Return the properties that a nested block of a resource sets.
+
+        None if there is no such block. A value that is not known is an intrinsic function.
+        """
+
+    def may_be_missing(self, address: str, other_address: str) -> bool:
+        """Return True if a resource may be missing although another one exists."""
+        del address, other_address
+        return False
+
+    @abstractmethod
     def read_tags(self, resource: TerraformResource) -> Mapping[str, Any]:
         """Return the tags of a resource."""
 
@@ -396,24 +361,31 @@ class TerraformConverter(ABC):
         definition_by_address: dict[str, Any] = {}
         for resource in self.list_read_resources():
             if resource.terraform_type in RESOURCE_TYPE_BY_TERRAFORM_TYPE:
-                definition_by_address[resource.address] = self._make_cloudformation_resource(
+                definition_by_address[resource.address] = self.make_cloudformation_resource(
                     resource
                 )
         setter_address_by_queue_and_attribute = self._add_separate_attributes(definition_by_address)
         self._add_own_arguments(definition_by_address)
+        add_parts(definition_by_address, self.may_be_missing)
         return definition_by_address, setter_address_by_queue_and_attribute
 
-    def _make_cloudformation_resource(self, resource: TerraformResource) -> dict[str, Any]:
+    def make_cloudformation_resource(self, resource: TerraformResource) -> dict[str, Any]:
         """Return the CloudFormation definition of a resource: its type, properties and tags."""
         resource_type = RESOURCE_TYPE_BY_TERRAFORM_TYPE[resource.terraform_type]
         properties = dict[str, Any]()
-        for name in resource_type.properties:
-            value = self.read_property(resource, name)
+        for part in resource_type.properties:
+            if isinstance(part, TerraformBlock):
+                name = part.name
+                value = self.read_block(resource, part)
+            else:
+                name = part
+                value = self.read_property(resource, name)
             if value is not None:
                 properties[name] = value
+        is_queue = resource.terraform_type == TERRAFORM_QUEUE_TYPE
         known_tags = [
             {"Key": key, "Value": value}
-            for key, value in self.read_tags(resource).items()
+            for key, value in (self.read_tags(resource) if is_queue else {}).items()
             if isinstance(value, str)
         ]
         if known_tags:
@@ -473,7 +445,7 @@ class TerraformConverter(ABC):
             policy_document = self.read_property(queue, POLICY_ATTRIBUTE)
             if policy_document is not None:
                 definition_by_address[f"{queue.address}.policy"] = {
-                    "Type": RESOURCE_TYPE_BY_TERRAFORM_TYPE[_TERRAFORM_POLICY_TYPE].name,
+                    "Type": RESOURCE_TYPE_BY_TERRAFORM_TYPE[TERRAFORM_POLICY_TYPE].name,
                     "Properties": {
                         "Queues": [{"Ref": queue.address}],
                         "PolicyDocument": policy_document,
@@ -551,19 +523,26 @@ class _PlanReader(TerraformConverter):
         for queue in self.queues:
             if queue_arn := queue_arn_or_none(queue.argument_values.get("arn")):
                 self.address_by_arn[queue_arn] = queue.address
-        # References that replace a queue's ARN or URL, wherever it is in a value.
-        self.reference_by_value = self._make_queue_references()
+        # References that replace a resource's ARN or a queue's URL, wherever it is in a value.
+        self.reference_by_value = self._make_references()
 
-    def _make_queue_references(self) -> dict[str, Any]:
-        """Return a CloudFormation reference to each existing queue, by the queue's ARN and URL."""
+    def _make_references(self) -> dict[str, Any]:
+        """Return a CloudFormation reference to each existing resource, by ARN, URL and key id."""
         reference_by_value: dict[str, Any] = {}
-        for queue_arn, address in self.address_by_arn.items():
-            reference_by_value[queue_arn] = make_getatt_reference(address, "Arn")
-        for queue in self.queues:
-            for url_argument in ("url", "id"):
-                url = queue.argument_values.get(url_argument)
-                if isinstance(url, str):
-                    reference_by_value[url] = {"Ref": queue.address}
+        for resource in self.planned_resources:
+            arn = resource.argument_values.get("arn")
+            if isinstance(arn, str) and arn.startswith("arn:"):
+                is_getatt = resource.terraform_type in TYPES_WITH_ARN_ATTRIBUTE
+                reference_by_value[arn] = (
+                    make_getatt_reference(resource.address, "Arn")
+                    if is_getatt
+                    else {"Ref": resource.address}
+                )
+        for resource in self.planned_resources:
+            for argument_name in _NAME_ARGUMENTS_BY_TYPE.get(resource.terraform_type, ()):
+                name = resource.argument_values.get(argument_name)
+                if isinstance(name, str) and name:
+                    reference_by_value[name] = {"Ref": resource.address}
         return reference_by_value
 
     def make_plan(self) -> TerraformPlan:
@@ -599,12 +578,23 @@ class _PlanReader(TerraformConverter):
         reference.
         """
         planned_resource = self._resource_by_address[resource.address]
-        argument_name = name_terraform_argument(property_name)
-        if property_name in SETTINGS_BY_BLOCK_PROPERTY:
-            return self._read_block(planned_resource, property_name, argument_name)
-        value = planned_resource.argument_values.get(argument_name)
-        if value is None and planned_resource.unknown_arguments.get(argument_name):
-            return self._make_unknown_reference(planned_resource, property_name, argument_name)
+        argument_name = name_argument(resource.terraform_type, property_name)
+        part = _BlockPart(
+            planned_resource.argument_values,
+            planned_resource.unknown_arguments,
+            planned_resource.expressions,
+        )
+        return self._read_argument(planned_resource, part, property_name, argument_name)
+
+    def _read_argument(
+        self, resource: _PlannedResource, part: _BlockPart, property_name: str, argument_name: str
+    ) -> Any:
+        """Return the value of an argument of a resource, or of a block inside it."""
+        value = part.values.get(argument_name)
+        if value is None and _is_unknown(part.unknown_values, argument_name):
+            return self._make_unknown_reference(
+                resource, part.expressions, property_name, argument_name
+            )
         if isinstance(value, str) and property_name in JSON_PROPERTIES:
             # SQS would refuse a text that is not JSON; the check of the attribute reports it.
             with suppress(ValueError, RecursionError):
@@ -613,37 +603,54 @@ class _PlanReader(TerraformConverter):
             return None
         return convert_scalars_to_text(value, self.budget, self.reference_by_value)
 
+    def read_block(self, resource: TerraformResource, block: TerraformBlock) -> Any:
+        planned_resource = self._resource_by_address[resource.address]
+        part = _BlockPart(
+            planned_resource.argument_values,
+            planned_resource.unknown_arguments,
+            planned_resource.expressions,
+        )
+        return self._read_block(planned_resource, part, block)
+
     def _read_block(
-        self, resource: _PlannedResource, property_name: str, argument_name: str
-    ) -> dict[str, Any] | None:
+        self, resource: _PlannedResource, outer_part: _BlockPart, block: TerraformBlock
+    ) -> Any:
         """Return the settings of a nested block, by CloudFormation's names. None without a block.
 
         A plan lists the blocks of one name, also those that may occur once. A setting that is not
-        known before the plan is applied becomes a reference that no check can resolve. A setting
-        that the configuration's block does not have has AWS's default, even if the provider
-        computes it: an empty block leaves nothing undecided.
+        known before the plan is applied becomes a reference, which no check can resolve unless it
+        leads to a resource of the plan. A setting that the configuration's block does not have has
+        AWS's default, even if the provider computes it: an empty block leaves nothing undecided.
         """
-        blocks = to_list(resource.argument_values.get(argument_name))
-        unknown_blocks = to_list(resource.unknown_arguments.get(argument_name))
-        block = blocks[0] if blocks and isinstance(blocks[0], dict) else {}
-        unknown_settings = unknown_blocks[0] if unknown_blocks else {}
-        names_at_default = _list_names_at_default(resource, property_name, argument_name)
+        items = [
+            self._read_settings(resource, part, block)
+            for part in _list_block_parts(outer_part, block.keyword)
+        ]
+        if block.is_list:
+            return items or None
+        return items[0] or None if items else None
+
+    def _read_settings(
+        self, resource: _PlannedResource, part: _BlockPart, block: TerraformBlock
+    ) -> dict[str, Any]:
         settings = dict[str, Any]()
-        for setting_name in SETTINGS_BY_BLOCK_PROPERTY[property_name]:
-            terraform_name = name_terraform_argument(setting_name)
-            value = block.get(terraform_name)
+        for name in block.parts:
+            if isinstance(name, TerraformBlock):
+                value = self._read_block(resource, part, name)
+                name = name.name  # noqa: PLW2901 - the name of the block's property
+            else:
+                argument_name = block.name_argument(name)
+                value = self._read_argument(resource, part, name, argument_name)
             if value is not None:
-                settings[setting_name] = convert_scalars_to_text(
-                    value, self.budget, self.reference_by_value
-                )
-            elif terraform_name not in names_at_default and _is_setting_unknown(
-                unknown_settings, terraform_name
-            ):
-                settings[setting_name] = make_getatt_reference(resource.address, argument_name)
-        return settings or None
+                settings[name] = value
+        return settings
 
     def _make_unknown_reference(
-        self, resource: _PlannedResource, property_name: str, argument_name: str
+        self,
+        resource: _PlannedResource,
+        expressions: Mapping[str, Any] | None,
+        property_name: str,
+        argument_name: str,
     ) -> Any:
         """Return a reference in place of an argument's unknown value. None if nothing sets it.
 
@@ -651,13 +658,13 @@ class _PlanReader(TerraformConverter):
         itself. For a redrive policy that refers to a queue, return a policy that has the reference
         as the DLQ's ARN.
         """
-        if resource.expressions is not None and argument_name not in resource.expressions:
+        if expressions is not None and argument_name not in expressions:
             return None
         reference_to_argument = make_getatt_reference(resource.address, argument_name)
-        if property_name not in _REFERENCE_PROPERTIES:
+        if property_name not in ATTRIBUTE_BY_REFERENCE_PROPERTY:
             return reference_to_argument
         referred_resource = self._follow_expression(
-            resource, get_mapping(resource.expressions, argument_name), property_name
+            resource, get_mapping(expressions, argument_name), property_name
         )
         if referred_resource is None:
             return reference_to_argument
@@ -748,7 +755,9 @@ class _PlanReader(TerraformConverter):
                         resource,
                         (scope.module_path, f"{type_name}.{name}"),
                         scope.find_address(reference.removesuffix(f".{''.join(attribute)}")),
-                        attribute[0] if attribute else _ATTRIBUTE_BY_PROPERTY.get(property_name),
+                        attribute[0]
+                        if attribute
+                        else ATTRIBUTE_BY_REFERENCE_PROPERTY.get(property_name),
                     )
                 case _:
                     return None
@@ -816,10 +825,11 @@ class _PlanReader(TerraformConverter):
         ):
             return None
         (referred_instance,) = candidate_instances
-        is_queue_arn = (
-            referred_instance.terraform_type == TERRAFORM_QUEUE_TYPE and referred_attribute == "arn"
+        is_arn = (
+            referred_instance.terraform_type in TYPES_WITH_ARN_ATTRIBUTE
+            and referred_attribute == "arn"
         )
-        if is_queue_arn or referred_instance.terraform_type == TERRAFORM_FUNCTION_TYPE:
+        if is_arn or referred_instance.terraform_type == TERRAFORM_FUNCTION_TYPE:
             return make_getatt_reference(referred_instance.address, "Arn")
         return {"Ref": referred_instance.address}
 
@@ -880,30 +890,49 @@ def _list_possible_queues(queue_url: Any, definition_by_address: Mapping[str, An
     ]
 
 
-def _list_names_at_default(
-    resource: _PlannedResource, property_name: str, argument_name: str
-) -> list[str]:
-    """Return Terraform's names of the settings of a block that the configuration does not set.
+@dataclass(frozen=True)
+class _BlockPart:
+    """The arguments of a resource or of a nested block, as a plan has them."""
 
-    Empty if the plan does not have the configuration of the block.
-    """
-    blocks = to_list((resource.expressions or {}).get(argument_name))
-    is_block_elsewhere = not blocks and resource.argument_values.get(argument_name)
-    if resource.expressions is None or is_block_elsewhere:
+    values: Mapping[str, Any]
+    # Arguments whose value is not known before the plan is applied. True means all of them.
+    unknown_values: Any
+    # The arguments as expressions. None if the plan does not contain the block.
+    expressions: Mapping[str, Any] | None
+
+
+def _list_block_parts(outer_part: _BlockPart, keyword: str) -> list[_BlockPart]:
+    """Return the nested blocks of a keyword, with the configuration's block of each."""
+    blocks = to_list(outer_part.values.get(keyword))
+    expressions = outer_part.expressions
+    blocks_of_configuration = to_list(expressions.get(keyword)) if expressions is not None else []
+    if not blocks and not blocks_of_configuration and expressions is not None:
         return []
-    setting_names = map(name_terraform_argument, SETTINGS_BY_BLOCK_PROPERTY[property_name])
+    unknown_blocks = _list_unknown_blocks(outer_part.unknown_values, keyword)
+    blocks = blocks or [{} for _ in unknown_blocks]
+    unknown_blocks += [unknown_blocks[-1:] == [True]] * (len(blocks) - len(unknown_blocks))
+    if len(blocks_of_configuration) != len(blocks):
+        # The configuration has a `dynamic` block, or the plan does not contain the block.
+        blocks_of_configuration = [None for _ in blocks]
+    parts = zip(blocks, unknown_blocks, blocks_of_configuration, strict=False)
     return [
-        setting_name
-        for setting_name in setting_names
-        if all(isinstance(block, dict) and setting_name not in block for block in blocks)
+        _BlockPart(get_mapping(block) or {}, unknown_block, get_mapping(block_of_configuration))
+        for block, unknown_block, block_of_configuration in parts
     ]
 
 
-def _is_setting_unknown(unknown_settings: Any, terraform_name: str) -> bool:
-    """Return True if a plan marks this setting of a block as known after the apply."""
-    if unknown_settings is True:
+def _list_unknown_blocks(unknown_values: Any, keyword: str) -> list[Any]:
+    """Return what a plan marks as known after the apply, for each block. True means all of it."""
+    if _is_unknown(unknown_values, keyword):
+        return [True]
+    return [*to_list(unknown_values.get(keyword))] if isinstance(unknown_values, Mapping) else []
+
+
+def _is_unknown(unknown_values: Any, argument_name: str) -> bool:
+    """Return True if a plan marks an argument as known after the apply."""
+    if unknown_values is True:
         return True
-    return isinstance(unknown_settings, dict) and unknown_settings.get(terraform_name) is True
+    return isinstance(unknown_values, Mapping) and unknown_values.get(argument_name) is True
 
 
 def make_getatt_reference(address: str, attribute: str) -> dict[str, Any]:

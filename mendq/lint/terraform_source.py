@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from mendq.lint.hcl_values import (
     parse_json,
     to_text,
 )
+from mendq.lint.producers import ROLE_POLICY_TYPE
 from mendq.lint.queues import EVENT_SOURCE_MAPPING_TYPE, QUEUES_PROPERTY_BY_POLICY_TYPE
 from mendq.lint.template import (
     MAXIMUM_NESTED_LEVELS,
@@ -48,19 +50,24 @@ from mendq.lint.template import (
     to_list,
 )
 from mendq.lint.terraform import (
-    ATTRIBUTE_BY_TERRAFORM_TYPE,
-    JSON_PROPERTIES,
-    RESOURCE_TYPE_BY_TERRAFORM_TYPE,
-    SETTINGS_BY_BLOCK_PROPERTY,
-    TERRAFORM_FUNCTION_TYPE,
-    TERRAFORM_QUEUE_TYPE,
     TerraformConverter,
     TerraformResource,
     TerraformTemplate,
-    get_referred_address,
     make_getatt_reference,
 )
-from mendq.notifications.change_lines import name_terraform_argument
+from mendq.lint.terraform_parts import find_address
+from mendq.lint.terraform_types import (
+    ATTRIBUTE_BY_TERRAFORM_TYPE,
+    JSON_PROPERTIES,
+    NAME_ATTRIBUTES_BY_TYPE,
+    PRODUCER_TYPES,
+    RESOURCE_TYPE_BY_TERRAFORM_TYPE,
+    TERRAFORM_FUNCTION_TYPE,
+    TERRAFORM_QUEUE_TYPE,
+    TYPES_WITH_ARN_ATTRIBUTE,
+    TerraformBlock,
+    name_argument,
+)
 
 MOST_HCL_BYTES = 256 * 1024
 _MOST_FILES = 400
@@ -70,6 +77,8 @@ _MOST_DEFAULT_CHARACTERS = 200
 _STEPS_PER_BYTE = 1
 # Type of a resource that lint does not read, but to which an argument refers.
 _OTHER_RESOURCE_TYPE = "AWS::Terraform::Resource"
+# Type that stands for a module that is not read. It may change what it gets.
+_UNREAD_MODULE_TYPE = "Custom::TerraformModule"
 _POLICY_DOCUMENT_TYPE = "aws_iam_policy_document"
 # Pseudo parameters of CloudFormation by data source and attribute.
 _PSEUDO_PARAMETER_BY_DATA_ATTRIBUTE = {
@@ -86,6 +95,15 @@ _ARN_ATTRIBUTES = frozenset({"arn"})
 _FUNCTION_ARN_ATTRIBUTES = frozenset({"arn", "qualified_arn", "invoke_arn"})
 _NAME_ATTRIBUTES = frozenset({"id", "url", "function_name", "key_id", "name"})
 _META_ARGUMENTS = ("count", "for_each")
+# A resource block has a type and a name.
+_LABELS_OF_RESOURCE = 2
+# Types of which a resource with an unknown `count` may be missing, with the properties that name
+# the resource to which it belongs.
+_OWNER_PROPERTIES_BY_TYPE: Mapping[str, tuple[str, ...]] = {
+    EVENT_SOURCE_MAPPING_TYPE: ("EventSourceArn",),
+    **{type_name: (name,) for type_name, name in QUEUES_PROPERTY_BY_POLICY_TYPE.items()},
+    ROLE_POLICY_TYPE: ("RoleName",),
+}
 
 
 def read_terraform_folder(path: Path, budget: WorkBudget) -> TerraformSource:
@@ -297,6 +315,8 @@ class _Instance(TerraformResource, Container):
             else _ARN_ATTRIBUTES
         )
         argument = self.block.argument_by_name.get(key)
+        if key in NAME_ATTRIBUTES_BY_TYPE.get(self.terraform_type, ()):
+            return ResourceReference(self.address, self.terraform_type, key)
         if key in arn_attributes or (key in _NAME_ATTRIBUTES and not argument):
             return ResourceReference(self.address, self.terraform_type, key)
         if argument is None:
@@ -530,6 +550,37 @@ class _Module:
             for key, value in list_keys_and_values(collection)
         ]
 
+    def list_inner_blocks(
+        self, outer_block: Block, keyword: str, variables: Mapping[str, Any]
+    ) -> list[tuple[Block, Mapping[str, Any]]] | UnknownPart:
+        """Return the blocks of a keyword inside a block, each with its variables.
+
+        Those that `dynamic` makes are among them. The result is an UnknownPart if its `for_each` is
+        not known.
+        """
+        inner_blocks = [(block, variables) for block in outer_block.list_blocks(keyword)]
+        for dynamic_block in outer_block.list_blocks("dynamic"):
+            if dynamic_block.labels != (keyword,):
+                continue
+            collection = self._evaluate_collection(dynamic_block, variables)
+            contents = dynamic_block.list_blocks("content")
+            if collection is None or len(contents) != 1:
+                return UnknownPart(f"a dynamic block decides {keyword}")
+            iterator = dynamic_block.argument_by_name.get("iterator")
+            iterator_name = iterator.text.strip() if iterator else keyword
+            for key, value in list_keys_and_values(collection):
+                item = {iterator_name: {"key": key, "value": value}}
+                inner_blocks.append((contents[0], {**variables, **item}))
+        return inner_blocks
+
+    def _evaluate_collection(self, block: Block, variables: Mapping[str, Any]) -> Any:
+        """Return the list or map over which a dynamic block goes. None if it is not known."""
+        argument = block.argument_by_name.get("for_each")
+        if argument is None:
+            return None
+        collection = self.evaluator.evaluate_or_unknown(argument.expression, variables)
+        return collection if isinstance(collection, list | dict) else None
+
     def _evaluate_count(self, argument: Argument) -> Any:
         """Return the numbers of a block's instances, or an UnknownPart."""
         count = self.evaluator.evaluate_or_unknown(argument.expression)
@@ -553,11 +604,11 @@ class _Module:
         folder = self._find_module_folder(block)
         if isinstance(folder, str):
             address = f"{self.address}.module.{name}".lstrip(".")
-            self.reader.note_unread_module(block, address, folder)
+            self.reader.note_unread_module(self, block, address, folder)
             return UnknownPart(f"module.{name[:64]}: {folder}")
         repetition = self._evaluate_repetition(block)
         if isinstance(repetition, UnknownPart):
-            repetition = [(None, {"each": _UNKNOWN_EACH, "count": _UNKNOWN_EACH})]
+            repetition = [(None, _UNKNOWN_REPETITION)]
             is_repeated = False
         else:
             is_repeated = repetition is not None
@@ -603,16 +654,6 @@ class _Module:
             if isinstance(called_module, _CalledModule):
                 for module in called_module.module_by_index.values():
                     yield from module.list_modules()
-
-    def list_instances(self) -> Iterator[_Instance]:
-        """Yield all instances of this module's resources that lint reads."""
-        for block in self.list_blocks("resource"):
-            is_read = block.labels[:1] and (
-                block.labels[0] in RESOURCE_TYPE_BY_TERRAFORM_TYPE
-                or block.labels[0] in ATTRIBUTE_BY_TERRAFORM_TYPE
-            )
-            if is_read and len(block.labels) == 2:
-                yield from self.find_instances(f"resource.{'.'.join(block.labels)}").list_items()
 
 
 @dataclass(frozen=True)
@@ -663,6 +704,9 @@ class _DataSource(Container):
 
 
 _UNKNOWN_EACH = _Namespace(lambda part: UnknownPart(f"{part[:64]} of each instance is not known"))
+
+
+_UNKNOWN_REPETITION = {"each": _UNKNOWN_EACH, "count": _UNKNOWN_EACH}
 
 
 def _is_key(item: Any) -> bool:
@@ -820,6 +864,8 @@ class _SourceReader(TerraformConverter):
         # Places of modules and files that were not read, with the reasons.
         self.place_by_unread_name = dict[str, TemplatePlace]()
         self._reason_by_unread_name = dict[str, str]()
+        # The modules that were not read: the module that calls them and the call.
+        self._unread_modules = dict[str, tuple[_Module, Block]]()
         self._files_by_folder = dict[Path, _ModuleFiles]()
         self._module_count = 0
         self._resource_count = 0
@@ -829,15 +875,20 @@ class _SourceReader(TerraformConverter):
             self._reason_by_unread_name[file] = reason
         self._root_module = _Module(self, files, folder)
         self.instance_by_address = dict[str, _Instance]()
+        # Defaults of variables that decide about a resource.
+        self._defaults_by_address = dict[str, dict[str, str]]()
 
     def make_template(self) -> TerraformSource:
         """Convert the files to a template."""
-        for module in self._root_module.list_modules():
-            for instance in module.list_instances():
-                self.count_resource()
-                self.instance_by_address[instance.address] = instance
+        modules = list(self._root_module.list_modules())
+        # Producers are last: a default that only they use is named only if they send to a queue.
+        for are_producers in (False, True):
+            for module in modules:
+                self._add_instances(module, are_producers=are_producers)
         definition_by_address, setter_addresses = self.make_definitions()
         self._mark_conditional_resources(definition_by_address)
+        with self._collect_defaults({}):
+            self._add_unread_modules(definition_by_address)
         for address in self._referred_types:
             if address not in definition_by_address and "::" not in address:
                 definition_by_address[address] = {"Type": _OTHER_RESOURCE_TYPE, "Properties": {}}
@@ -858,6 +909,60 @@ class _SourceReader(TerraformConverter):
             reader=self,
             reports_own_file_only=bool(self._own_file),
         )
+
+    def _add_instances(self, module: _Module, *, are_producers: bool) -> None:
+        """Record the instances of a module's resources that lint reads."""
+        for block in module.list_blocks("resource"):
+            type_name = (*block.labels, "")[0]
+            is_read = type_name in (*RESOURCE_TYPE_BY_TERRAFORM_TYPE, *ATTRIBUTE_BY_TERRAFORM_TYPE)
+            is_producer = type_name in PRODUCER_TYPES
+            if len(block.labels) != _LABELS_OF_RESOURCE or not is_read:
+                continue
+            if is_producer != are_producers:
+                continue
+            defaults = dict[str, str]() if are_producers else self.default_by_variable
+            with self._collect_defaults(defaults):
+                instances = module.find_instances(f"resource.{'.'.join(block.labels)}")
+                for instance in instances.list_items():
+                    self.count_resource()
+                    self.instance_by_address[instance.address] = instance
+                    self._defaults_by_address[instance.address] = defaults
+
+    @contextmanager
+    def _collect_defaults(self, defaults: dict[str, str]) -> Iterator[None]:
+        """Record the defaults of variables that are used inside the context in `defaults`."""
+        all_defaults = self.default_by_variable
+        self.default_by_variable = defaults
+        try:
+            yield
+        finally:
+            self.default_by_variable = all_defaults
+
+    def make_cloudformation_resource(self, resource: TerraformResource) -> dict[str, Any]:
+        defaults = self._defaults_by_address[resource.address]
+        with self._collect_defaults(defaults):
+            definition = super().make_cloudformation_resource(resource)
+        if defaults and f"{TERRAFORM_QUEUE_TYPE}." in json.dumps(definition):
+            self.default_by_variable |= defaults
+        return definition
+
+    def _add_unread_modules(self, definition_by_address: dict[str, Any]) -> None:
+        """Add a resource for each module that was not read, with the arguments that it gets.
+
+        Its repetition does not matter: all that counts is to which resources the arguments refer.
+        """
+        for address, (caller, block) in self._unread_modules.items():
+            properties = {
+                argument.name: self._make_node(
+                    caller.evaluator.evaluate_or_unknown(argument.expression, _UNKNOWN_REPETITION),
+                    0,
+                )
+                for argument in block.arguments
+            }
+            definition_by_address[address] = {
+                "Type": _UNREAD_MODULE_TYPE,
+                "Properties": properties,
+            }
 
     def name_file(self, file: str) -> str:
         """Return a file's name relative to the folder of what is linted. Empty if it is that file.
@@ -889,8 +994,9 @@ class _SourceReader(TerraformConverter):
             )
         return _Module(self, self._files_by_folder[resolved_folder], folder, address, passed_values)
 
-    def note_unread_module(self, block: Block, address: str, reason: str) -> None:
+    def note_unread_module(self, caller: _Module, block: Block, address: str, reason: str) -> None:
         """Record a module that is not read, with its place and the reason."""
+        self._unread_modules[address] = (caller, block)
         self.place_by_unread_name[address] = TemplatePlace(
             address, block.line, self.name_file(block.file.path)
         )
@@ -906,10 +1012,11 @@ class _SourceReader(TerraformConverter):
 
     def read_property(self, resource: TerraformResource, property_name: str) -> Any:
         instance = self.instance_by_address[resource.address]
-        argument_name = name_terraform_argument(property_name)
-        if property_name in SETTINGS_BY_BLOCK_PROPERTY:
-            return self._read_block(instance, property_name, argument_name)
-        value = self._evaluate(instance, argument_name)
+        argument_name = name_argument(resource.terraform_type, property_name)
+        return self._make_property(property_name, self._evaluate(instance, argument_name))
+
+    def _make_property(self, property_name: str, value: Any) -> Any:
+        """Return an argument's value as the value of a property. None if it is empty."""
         if property_name in JSON_PROPERTIES:
             value = _decode_json(value)
         if value in ("", None):
@@ -920,30 +1027,56 @@ class _SourceReader(TerraformConverter):
         argument = instance.block.argument_by_name.get(argument_name)
         return instance.module.evaluate_argument(instance, argument) if argument else None
 
+    def read_block(self, resource: TerraformResource, block: TerraformBlock) -> Any:
+        instance = self.instance_by_address[resource.address]
+        return self._read_block(instance, instance.block, block, instance.variables)
+
     def _read_block(
-        self, instance: _Instance, property_name: str, argument_name: str
-    ) -> dict[str, Any] | None:
+        self,
+        instance: _Instance,
+        outer_block: Block,
+        block: TerraformBlock,
+        variables: Mapping[str, Any],
+    ) -> Any:
         """Return the settings of a nested block, by CloudFormation's names. None without a block.
 
-        A block that `dynamic` makes is not known.
+        If a `dynamic` block makes it, its value is unknown unless the block's `for_each` is known.
         """
-        blocks = instance.block.list_blocks(argument_name)
-        for dynamic_block in instance.block.list_blocks("dynamic"):
-            if dynamic_block.labels == (argument_name,):
-                return {UNKNOWN_VALUE_FUNCTION: f"a dynamic block decides {argument_name}"}
-        if not blocks:
-            return None
+        inner_blocks = instance.module.list_inner_blocks(outer_block, block.keyword, variables)
+        if isinstance(inner_blocks, UnknownPart):
+            return {UNKNOWN_VALUE_FUNCTION: inner_blocks.reason}
+        items = [
+            self._read_settings(instance, inner_block, block, inner_variables)
+            for inner_block, inner_variables in inner_blocks
+        ]
+        if block.is_list:
+            return items or None
+        return items[0] or None if items else None
+
+    def _read_settings(
+        self,
+        instance: _Instance,
+        inner_block: Block,
+        block: TerraformBlock,
+        variables: Mapping[str, Any],
+    ) -> dict[str, Any]:
         settings = dict[str, Any]()
-        for setting_name in SETTINGS_BY_BLOCK_PROPERTY[property_name]:
-            argument = blocks[0].argument_by_name.get(name_terraform_argument(setting_name))
-            if argument is None:
-                continue
-            value = instance.module.evaluator.evaluate_or_unknown(
-                argument.expression, instance.variables
-            )
+        for part in block.parts:
+            if isinstance(part, TerraformBlock):
+                name = part.name
+                value = self._read_block(instance, inner_block, part, variables)
+            else:
+                name = part
+                argument = inner_block.argument_by_name.get(block.name_argument(name))
+                if argument is None:
+                    continue
+                value = instance.module.evaluator.evaluate_or_unknown(
+                    argument.expression, variables
+                )
+                value = self._make_property(name, value)
             if value is not None:
-                settings[setting_name] = self._make_node(value, 0)
-        return settings or None
+                settings[name] = value
+        return settings
 
     def _make_node(self, value: Any, depth: int) -> Any:
         """Convert a value to the form of a decoded template, with references as functions."""
@@ -974,11 +1107,8 @@ class _SourceReader(TerraformConverter):
             reference.terraform_type == TERRAFORM_FUNCTION_TYPE
             and reference.attribute in _FUNCTION_ARN_ATTRIBUTES
         )
-        is_stand_in_enough = reference.terraform_type not in (
-            "aws_kms_key",
-            "aws_lambda_alias",
-        )
-        if is_arn and is_stand_in_enough:
+        is_read = reference.terraform_type in RESOURCE_TYPE_BY_TERRAFORM_TYPE
+        if is_arn and (not is_read or reference.terraform_type in TYPES_WITH_ARN_ATTRIBUTE):
             return make_getatt_reference(reference.address, "Arn")
         if reference.terraform_type == TERRAFORM_QUEUE_TYPE and reference.attribute == "name":
             return make_getatt_reference(reference.address, "QueueName")
@@ -987,34 +1117,26 @@ class _SourceReader(TerraformConverter):
     def _mark_conditional_resources(self, definition_by_address: dict[str, Any]) -> None:
         """Mark mappings and policies that may not exist: their `count` or `for_each` is not known.
 
-        They exist if their queue does if it has the same `count` or `for_each`.
+        They exist if their queue or role does, if it has the same `count` or `for_each`.
         """
-        conditional_types = (EVENT_SOURCE_MAPPING_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE)
         for address, definition in definition_by_address.items():
-            instance = self.instance_by_address.get(address)
-            if instance is None or definition["Type"] not in conditional_types:
-                continue
-            if not instance.unknown_repetition:
-                continue
-            queue_nodes = [
-                definition["Properties"].get("EventSourceArn"),
-                *to_list(definition["Properties"].get("Queues")),
-            ]
-            queues = [self.instance_by_address.get(_find_address(node)) for node in queue_nodes]
-            is_same = any(
-                queue is not None and queue.unknown_repetition == instance.unknown_repetition
-                for queue in queues
+            owner_nodes = list[Any]()
+            for property_name in _OWNER_PROPERTIES_BY_TYPE.get(definition["Type"], ()):
+                owner_nodes += to_list(definition["Properties"].get(property_name))
+            owner_addresses = [find_address(node) for node in owner_nodes]
+            is_optional = owner_nodes and all(
+                self.may_be_missing(address, owner_address) for owner_address in owner_addresses
             )
-            if not is_same:
-                definition["Condition"] = instance.unknown_repetition
+            if is_optional:
+                definition["Condition"] = self.instance_by_address[address].unknown_repetition
 
-
-def _find_address(node: Any) -> str:
-    """Return the address to which a reference node refers. Empty if it is none."""
-    match node:
-        case {"Fn::GetAtt": [str() as address, _]}:
-            return address
-    return get_referred_address(node) or ""
+    def may_be_missing(self, address: str, other_address: str) -> bool:
+        instance = self.instance_by_address.get(address)
+        other_instance = self.instance_by_address.get(other_address)
+        if instance is None or not instance.unknown_repetition:
+            return False
+        other_repetition = other_instance.unknown_repetition if other_instance else ""
+        return other_repetition != instance.unknown_repetition
 
 
 def _decode_json(value: Any) -> Any:

@@ -437,3 +437,13 @@ def test_lint_reads_yaml_aliases_and_merge_keys() -> None:
     assert result.not_judged == []
     line_by_symptom = {finding.symptom: finding.line for finding in result.findings}
     assert line_by_symptom["max_receive_count_too_low"] == 6
+
+
+@pytest.mark.parametrize("reserved", [0, 1])
+def test_lint_remedy_names_the_reserved_concurrency_as_serverless_does(reserved: int) -> None:
+    result = _lint_serverless(
+        f"  bill: {{handler: a.b, reservedConcurrency: {reserved}, {EVENT}}}\n"
+    )
+    (finding,) = result.findings
+    assert "reservedConcurrency" in finding.remedy[0]
+    assert "ReservedConcurrentExecutions" not in finding.remedy[0]
