@@ -450,8 +450,9 @@ def _check_further_mappings(
     symptom: Symptom, queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> Iterator[LintFinding]:
     """Yield the findings about all mappings of a queue but the first that has the symptom."""
-    fault = symptom.detection.detect(queue) if symptom.detection else None
-    while fault is not None and symptom.detection is not None:
+    find_fault = _get_fault_finder(symptom)
+    fault = find_fault(queue) if find_fault else None
+    while fault is not None and find_fault is not None:
         mapping_id = fault.mapping_id
         other_consumers = tuple(
             consumer for consumer in queue.lambda_consumers if consumer.mapping_id != mapping_id
@@ -459,7 +460,7 @@ def _check_further_mappings(
         if len(other_consumers) == len(queue.lambda_consumers):
             return
         queue = replace(queue, lambda_consumers=other_consumers)
-        fault = symptom.detection.detect(queue)
+        fault = find_fault(queue)
         finding = _check_symptom(symptom, queue, declared_queues)
         if finding is not None:
             yield finding
@@ -508,9 +509,7 @@ def _check_symptom(
     Raises UnknownValue if that depends on a value that the template does not determine.
     """
     queue.attributes.names_of_read_attributes.clear()
-    find_fault = _FAULT_FINDER_BY_SYMPTOM.get(symptom.name)
-    if find_fault is None and symptom.detection is not None:
-        find_fault = symptom.detection.detect
+    find_fault = _get_fault_finder(symptom)
     detected_fault = find_fault(queue) if find_fault else None
     if detected_fault is None:
         return None
@@ -603,6 +602,16 @@ _FAULT_FINDER_BY_SYMPTOM: Mapping[str, Callable[[DeclaredQueue], DetectedFault |
     CONSUMER_THROTTLED.name: _find_switched_off_function,
     MESSAGES_EXPIRE.name: _find_contradicting_times,
 }
+
+
+def _get_fault_finder(
+    symptom: Symptom,
+) -> Callable[[DeclaredQueue], DetectedFault | None] | None:
+    """Return the function that finds a symptom in a template."""
+    find_fault = _FAULT_FINDER_BY_SYMPTOM.get(symptom.name)
+    if find_fault is None and symptom.detection is not None:
+        return symptom.detection.detect
+    return find_fault
 
 
 def _explain_unknown_dlq(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> str | None:
