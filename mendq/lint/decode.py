@@ -19,6 +19,7 @@ import yaml
 
 from mendq.lint.files import TemplateSource
 from mendq.lint.folder import TemplateFolder, UnreadableTemplateFile
+from mendq.lint.nested import OpenedTemplate, add_nested_stacks
 from mendq.lint.serverless import expand_serverless_file, is_serverless_file
 from mendq.lint.template import (
     BYTES_PER_WORK_STEP,
@@ -61,8 +62,10 @@ class YamlTemplate(Template):
         """Return the YAML lines that declare the property or resource `name`.
 
         If `name` is empty, return the lines of a list item. The name may come from anyone, so
-        characters that are not ASCII letters or digits are removed from it.
+        characters that are not ASCII letters or digits are removed from it. If it is the logical ID
+        of a nested stack's resource, only the ID inside the stack is written.
         """
+        name = name.rpartition(".")[2]
         safe_name = "".join(
             character for character in name if character.isascii() and character.isalnum()
         )
@@ -107,11 +110,24 @@ def read_template(
         raise NotATemplate("a saved plan is not a text: give the output of `terraform show -json`")
     if is_terraform_plan(content):
         return read_terraform_plan(content, budget)
+    root, first_alias = _decode_content(content, budget)
+    if is_serverless_file(root):
+        read_file = cache(partial(_read_file_beside, folder or TemplateFolder(), budget))
+        return YamlTemplate(root, budget, expansion=expand_serverless_file(root, budget, read_file))
+    folder = folder or TemplateFolder()
+    opened = OpenedTemplate(folder, folder.template_name)
+    return _expand_template(YamlTemplate(root, budget, first_alias=first_alias), opened)
+
+
+def _decode_content(
+    content: bytes, budget: WorkBudget, file_name: str = UNNAMED_FILE
+) -> _DecodedText:
+    """Decode the bytes of a YAML or JSON file. Raises NotATemplate as `read_template` does."""
     if len(content) > MOST_TEMPLATE_BYTES:
         raise NotATemplate(f"longer than {MOST_TEMPLATE_BYTES:,} bytes; CloudFormation takes 1 MB")
     budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
     try:
-        root, first_alias = _decode_yaml_or_json(content.decode("utf-8-sig"), budget)
+        return _decode_yaml_or_json(content.decode("utf-8-sig"), budget, file_name)
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
@@ -124,12 +140,26 @@ def read_template(
         raise NotATemplate(
             f"{line_number_prefix}no YAML: {_shorten_to_line(parsing_problem)}"
         ) from error
-    if is_serverless_file(root):
-        read_file = cache(partial(_read_file_beside, folder or TemplateFolder(), budget))
-        return YamlTemplate(root, budget, expansion=expand_serverless_file(root, budget, read_file))
-    if SAM_TRANSFORM in to_list(root.get("Transform") if isinstance(root, dict) else None):
-        return _expand_sam_template(YamlTemplate(root, budget))
-    return YamlTemplate(root, budget, first_alias=first_alias)
+
+
+def _expand_template(template: YamlTemplate, opened: OpenedTemplate) -> Template:
+    """Return a CloudFormation template with its SAM resources and nested stacks expanded.
+
+    SAM, and the command that nested stacks in files need, write YAML aliases out.
+    """
+    if SAM_TRANSFORM in to_list(template.root.get("Transform")):
+        template = replace(_expand_sam_template(template), first_alias=None)
+
+    budget = template.budget
+
+    def read_nested_template(content: bytes, opened: OpenedTemplate) -> Template:
+        root, _ = _decode_content(content, budget, opened.name)
+        return _expand_template(YamlTemplate(root, budget, file=opened.name), opened)
+
+    whole_template = add_nested_stacks(template, opened, read_nested_template)
+    if whole_template.nested.template_by_id:
+        return replace(whole_template, first_alias=None)
+    return whole_template
 
 
 def _read_file_beside(folder: TemplateFolder, budget: WorkBudget, name: str) -> Any:
@@ -168,22 +198,21 @@ def _to_yaml_escape(escape_match: re.Match[str]) -> str:
     return escaped_slash or escape_match.group()
 
 
-def _decode_yaml_or_json(template_text: str, budget: WorkBudget) -> _DecodedText:
+def _decode_yaml_or_json(template_text: str, budget: WorkBudget, file_name: str) -> _DecodedText:
     """Decode the text of a template. Escapes that only JSON has are tried if it looks like JSON.
 
     Raises YAMLError and NotATemplate as `_decode_text` does.
     """
     try:
-        return _decode_text(template_text, budget)
+        return _decode_text(template_text, budget, file_name)
     except yaml.YAMLError:
         if not template_text.lstrip().startswith("{"):
             raise
-        return _decode_text(_JSON_ESCAPE_REGEX.sub(_to_yaml_escape, template_text), budget)
+        yaml_text = _JSON_ESCAPE_REGEX.sub(_to_yaml_escape, template_text)
+        return _decode_text(yaml_text, budget, file_name)
 
 
-def _decode_text(
-    template_text: str, budget: WorkBudget, file_name: str = UNNAMED_FILE
-) -> _DecodedText:
+def _decode_text(template_text: str, budget: WorkBudget, file_name: str) -> _DecodedText:
     """Decode the text of a template, and return its root and its first YAML alias.
 
     Raises YAMLError if the text is not YAML, and NotATemplate if it is empty, too large, nested too

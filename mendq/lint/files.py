@@ -73,7 +73,7 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
         yield from _list_stack_templates(path)
     else:
         content = _read_content(path)
-        folder = TemplateFolder(path.parent)
+        folder = TemplateFolder(path.parent, path.name)
         yield TemplateSource(template_argument, content, DeployTarget(), folder=folder)
 
 
@@ -105,7 +105,11 @@ def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
         template_bytes = _read_content(template_path, MOST_TEMPLATE_BYTES + 1)
         stack_name = str(artifact_properties.get("stackName") or "")
         yield TemplateSource(
-            str(template_path), template_bytes, _find_deploy_target(artifact), stack_name
+            str(template_path),
+            template_bytes,
+            _find_deploy_target(artifact),
+            stack_name,
+            TemplateFolder(template_path.parent, template_path.name),
         )
     if not seen_template_paths:
         raise NotATemplate(f"{outermost_folder}: its {_MANIFEST_NAME} names no stack")

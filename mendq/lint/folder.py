@@ -11,7 +11,7 @@ from pathlib import Path
 from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate
 
 # Most files beside one template that are read.
-_MOST_FILES = 200
+MOST_NAMED_FILES = 200
 
 
 class UnreadableTemplateFile(Exception):
@@ -23,10 +23,17 @@ class TemplateFolder:
     """The folder of a template. None if there is no folder, as for standard input."""
 
     path: Path | None = None
+    # Name of the template in the folder. Empty if it is not known.
+    template_name: str = ""
 
     def __post_init__(self) -> None:
-        self._files_left = _MOST_FILES
+        self._files_left = MOST_NAMED_FILES
         self._content_by_name = dict[str, bytes]()
+
+    @property
+    def is_used_up(self) -> bool:
+        """True if the template names too many files."""
+        return self._files_left < 0
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a file. The same file again is not read again.
@@ -48,7 +55,7 @@ class TemplateFolder:
             raise UnreadableTemplateFile("it is not below the template's folder")
         self._files_left -= 1
         if self._files_left < 0:
-            raise NotATemplate(f"it names more than {_MOST_FILES} other files")
+            raise NotATemplate(f"it names more than {MOST_NAMED_FILES} other files")
         try:
             with path.open("rb") as file:
                 content = file.read(MOST_TEMPLATE_BYTES + 1)

@@ -173,6 +173,8 @@ class LintResult:
     queue_name_by_id: Mapping[str, str] = field(default_factory=dict)
     # Symptoms that could be checked everywhere in the template.
     checked_symptoms: frozenset[str] = frozenset()
+    # Templates of nested stacks that are judged here too, as paths beside the template.
+    nested_files: tuple[str, ...] = ()
 
 
 _Reported = TypeVar("_Reported", LintFinding, UncheckedPlace)
@@ -247,6 +249,7 @@ def lint(
         stale_ignores,
         _get_queue_name_by_id(declared_queues),
         _CHECKED_SYMPTOM_NAMES - symptoms_not_checked,
+        tuple(dict.fromkeys(inner.file for inner in template.list_nested_templates())),
     )
 
 
@@ -734,6 +737,14 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
     These are macros, and resources that lint cannot check (see `_explain_unchecked_resource`).
     """
     template = declared_queues.template
+    for file_template in (template, *template.list_nested_templates()):
+        yield from _list_unchecked_parts_of_file(file_template)
+    for resource in template.resources.values():
+        yield from _explain_unchecked_resource(resource, declared_queues)
+
+
+def _list_unchecked_parts_of_file(template: Template) -> Iterator[UncheckedPlace]:
+    """Yield the macros of one template, and what its transforms cannot expand."""
     for transform in to_list(template.root.get("Transform")):
         if transform == SAM_TRANSFORM and template.expansion:
             continue
@@ -748,8 +759,6 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
     if template.expansion:
         for keys, reason in template.expansion.reason_by_unread_keys.items():
             yield UncheckedPlace(*template.find_place(*keys), reason)
-    for resource in template.resources.values():
-        yield from _explain_unchecked_resource(resource, declared_queues)
 
 
 def _explain_unchecked_resource(
@@ -761,17 +770,19 @@ def _explain_unchecked_resource(
     source mapping whose values are not known. For any other resource, nothing is yielded.
     """
     is_function = resource.logical_id.startswith("Fn::")
-    is_nested_stack = resource.type == "AWS::CloudFormation::Stack"
+    nested_stack_reason = declared_queues.template.nested.reason_by_unread_id.get(
+        resource.logical_id
+    )
     place = declared_queues.find_resource_place(resource)
     error = None
     if resource.type in (EVENT_SOURCE_MAPPING_TYPE, QUEUE_TYPE):
         error = declared_queues.unknown_value_by_logical_id.get(resource.logical_id)
-    if not is_function and not is_nested_stack and error is None:
+    if not is_function and nested_stack_reason is None and error is None:
         return
     if is_function:
         yield UncheckedPlace(*place, "it is written out when deployed")
-    elif is_nested_stack:
-        yield UncheckedPlace(*place, "a nested stack: its template is another")
+    elif nested_stack_reason is not None:
+        yield UncheckedPlace(*place, nested_stack_reason)
     elif error is not None:
         symptoms: tuple[str, ...] = ()
         if resource.type == EVENT_SOURCE_MAPPING_TYPE:

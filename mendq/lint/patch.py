@@ -176,6 +176,9 @@ def _explain_no_lines(match: _QueueMatch, template_argument: str) -> str:
     some queues that no file declares.
     """
     template = match.declared_queues.template
+    if template.find_stack_id(match.logical_id):
+        file = template.find_place("Resources", match.logical_id).file
+        return f"a nested stack declares this queue: run `mendq patch` with {file}"
     if template.is_generated(match.logical_id):
         place = template.find_place("Resources", match.logical_id)
         return (

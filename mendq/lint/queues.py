@@ -599,9 +599,10 @@ class DeclaredQueues:
         A macro may add any resource. A stack or custom resource must get the queue as a value.
         """
         logical_id = self.resolver.queue_id_by_arn[queue_arn]
-        transforms = {*map(str, to_list(self.template.root.get("Transform")))}
-        if transforms - _TRANSFORMS_WITHOUT_POLICIES:
-            return True
+        for template in (self.template, *self.template.list_nested_templates()):
+            transforms = {*map(str, to_list(template.root.get("Transform")))}
+            if transforms - _TRANSFORMS_WITHOUT_POLICIES:
+                return True
         return self.template.may_be_set_elsewhere(logical_id)
 
     def _get_queue_resource(self, queue_arn: str) -> TemplateResource:

@@ -45,6 +45,7 @@ from mendq.lint.queues import (
     DeclaredQueue,
     DeclaredQueues,
 )
+from mendq.lint.template import get_mapping, to_list
 from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.admission import Answer
 from mendq.model.limits import Limits
@@ -83,6 +84,16 @@ def find_remedy(
     """
     if declared_queues.template.is_generated(queue.resource.logical_id):
         return (_GENERATED_QUEUE_COMMENT,)
+    lines = _make_remedy_lines(symptom, queue, declared_queues)
+    stack_id = declared_queues.template.find_stack_id(queue.resource.logical_id)
+    # The lines belong into the nested stack's own file, where the names have no stack in front.
+    return tuple(line.replace(f"{stack_id}.", "") for line in lines) if stack_id else lines
+
+
+def _make_remedy_lines(
+    symptom: Symptom, queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> TemplateLines:
+    """Return the lines of `find_remedy` for a queue that no transform generates."""
     try:
         if make_lines := _REMEDY_BY_SYMPTOM.get(symptom.name):
             return make_lines(queue, declared_queues)
@@ -198,7 +209,11 @@ def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
             statement = _make_grant(replace(producer, source_node=None), [*KEY_ACTIONS], "*")
         else:
             place = ("", "")
-            statement = _make_grant(producer, [SEND_MESSAGE_ACTION], _get_arn_reference(queue))
+            statement = _make_grant(
+                _forget_source_of_other_stack(producer, queue, declared_queues),
+                [SEND_MESSAGE_ACTION],
+                _get_arn_reference(queue),
+            )
         statements = statements_by_place.setdefault(place, [])
         if statement not in statements:
             statements.append(statement)
@@ -209,6 +224,21 @@ def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
         else:
             lines += _make_queue_policy_lines(queue, declared_queues, statements)
     return tuple(lines)
+
+
+def _forget_source_of_other_stack(
+    producer: DeclaredProducer, queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> DeclaredProducer:
+    """Return the producer without its source if that is declared in another stack than the queue.
+
+    The queue's template cannot refer to it.
+    """
+    template = declared_queues.template
+    source_names = (get_mapping(producer.source_node) or {}).values()
+    stack_ids = {template.find_stack_id(str(to_list(name)[0])) for name in source_names}
+    if stack_ids <= {template.find_stack_id(queue.resource.logical_id)}:
+        return producer
+    return replace(producer, source_node=None)
 
 
 def _get_arn_reference(queue: DeclaredQueue) -> dict[str, Any]:

@@ -88,7 +88,9 @@ def _list_messages(template_bytes: bytes) -> Iterator[_RuleMessage]:
     try:
         template = read_template(template_bytes)
         # A message is one line. `Template` renders a remedy as one line of YAML.
-        one_line_template = Template(template.root, expansion=template.expansion)
+        one_line_template = Template(
+            template.root, expansion=template.expansion, nested=template.nested
+        )
         lint_result = lint(one_line_template, "", DeployTarget())
     except NotATemplate as error:
         yield _RuleMessage(UNCHECKED_TEMPLATE_RULE_ID, "Resources", f"not judged at all: {error}")

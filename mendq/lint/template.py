@@ -56,6 +56,11 @@ class WorkBudget:
     def __post_init__(self) -> None:
         self.steps_at_start = self.steps_left
 
+    @property
+    def is_used_up(self) -> bool:
+        """True if an error of this template says that no steps are left."""
+        return self.steps_left < 0
+
     def use_steps(self, steps: int) -> None:
         """Subtract `steps` from the budget. Raises NotATemplate if fewer steps are left."""
         self.steps_left -= steps
@@ -120,6 +125,24 @@ class Expansion:
 
 
 @dataclass(frozen=True)
+class NestedStacks:
+    """The nested stacks of a template (see `mendq/lint/nested.py`).
+
+    Attributes:
+        root: The template with the resources of its nested stacks. None if it has none.
+        template_by_id: The template of each nested stack, by the stack's logical ID.
+        node_by_reference: Nodes by the references to them: parameters that the outer template
+            passes, such as `Queues.Visible`, and outputs, such as `Queues.Outputs.Arn`.
+        reason_by_unread_id: Why a nested stack is not read, by its logical ID.
+    """
+
+    root: Any
+    template_by_id: dict[str, Template]
+    node_by_reference: dict[str, Any]
+    reason_by_unread_id: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Template:
     """A decoded template.
 
@@ -138,14 +161,26 @@ class Template:
     first_alias: TemplatePlace | None = field(default=None, kw_only=True)
     # What a tool makes of the file. None if the file is in CloudFormation's own language.
     expansion: Expansion | None = field(default=None, kw_only=True)
+    # Path of the file beside the outermost template, if this is the template of a nested stack.
+    file: str = field(default="", kw_only=True)
+    nested: NestedStacks = field(
+        default_factory=lambda: NestedStacks(None, {}, {}, {}), kw_only=True
+    )
 
     def __post_init__(self) -> None:
-        root = self.expansion.root if self.expansion else self.root
+        root = self.deployed_root
         resources = root.get("Resources") if isinstance(root, dict) else None
         if not isinstance(resources, dict):
             raise NotATemplate("no CloudFormation template: it has no mapping Resources")
         if len(resources) > MOST_RESOURCES:
             raise NotATemplate(f"more than {MOST_RESOURCES:,} resources; CloudFormation takes 500")
+
+    @property
+    def deployed_root(self) -> Any:
+        """The template with all transforms applied, and with the resources of nested stacks."""
+        if self.nested.root is not None:
+            return self.nested.root
+        return self.expansion.root if self.expansion else self.root
 
     @cached_property
     def resources(self) -> Mapping[str, TemplateResource]:
@@ -159,8 +194,7 @@ class Template:
 
     def get_section(self, name: str) -> Mapping[str, Any]:
         """Return a top-level mapping such as `Parameters`. Empty if there is none."""
-        root = self.expansion.root if self.expansion else self.root
-        return get_mapping(root, name) or {}
+        return get_mapping(self.deployed_root, name) or {}
 
     def list_resources(self, *resource_types: str) -> Iterator[TemplateResource]:
         """Yield the resources of these types."""
@@ -169,10 +203,14 @@ class Template:
     def may_be_set_elsewhere(self, logical_id: str) -> bool:
         """Return True if a nested stack or a custom resource gets a resource, and may change it."""
         reference_regex = re.compile(rf'["{{]{re.escape(logical_id)}["}}.]')
+        stack_id = self.find_stack_id(logical_id)
         for resource in self.resources.values():
             if resource.logical_id.startswith("Fn::"):
                 return True
             if resource.type.startswith(_TYPES_THAT_SET_ANYTHING):
+                if self.find_stack_id(resource.logical_id) != stack_id:
+                    # It may get the resource through parameters and outputs.
+                    return True
                 properties_text = json.dumps(resource.properties)
                 self.budget.use_steps(1 + len(properties_text) // BYTES_PER_WORK_STEP)
                 if reference_regex.search(properties_text):
@@ -227,6 +265,11 @@ class Template:
         If a key is missing, the line is that of the last key that exists. For a resource that a
         transform generated, return the place of the declaration from which it was generated.
         """
+        if len(keys) > 1:
+            stack_id, logical_id = self._split_id(str(keys[1]))
+            if stack_id:
+                inner_template = self.nested.template_by_id[stack_id]
+                return inner_template.find_place(keys[0], logical_id, *keys[2:])
         if self.expansion and len(keys) > 1:
             declaration_keys = self.expansion.source_keys_by_logical_id.get(str(keys[1]))
             if declaration_keys:
@@ -235,7 +278,32 @@ class Template:
 
     def is_generated(self, logical_id: str) -> bool:
         """Return True if a transform generates the resource, so that the file does not name it."""
+        stack_id, inner_id = self._split_id(logical_id)
+        if stack_id:
+            return self.nested.template_by_id[stack_id].is_generated(inner_id)
         return self.expansion is not None and logical_id in self.expansion.generated_ids
+
+    def find_stack_id(self, logical_id: str) -> str:
+        """Return the nested stack that declares a resource, such as `Outer.Queues`.
+
+        Empty if the template itself declares the resource.
+        """
+        stack_id, inner_id = self._split_id(logical_id)
+        if not stack_id:
+            return ""
+        inner_stack_id = self.nested.template_by_id[stack_id].find_stack_id(inner_id)
+        return f"{stack_id}.{inner_stack_id}" if inner_stack_id else stack_id
+
+    def list_nested_templates(self) -> Iterator[Template]:
+        """Yield the templates of all nested stacks, also those inside nested stacks."""
+        for template in self.nested.template_by_id.values():
+            yield template
+            yield from template.list_nested_templates()
+
+    def _split_id(self, logical_id: str) -> tuple[str, str]:
+        """Return the nested stack of a logical ID and the ID inside it. Empty texts without one."""
+        stack_id, _, inner_id = logical_id.partition(".")
+        return (stack_id, inner_id) if stack_id in self.nested.template_by_id else ("", "")
 
     def _find_source_place(
         self, declaration_keys: Sequence[str | int], keys_in_resource: Sequence[str | int]

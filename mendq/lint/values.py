@@ -107,6 +107,8 @@ class ValueResolver:
     value_by_reference: dict[str, str]
     # Parameters whose default was used, with the default.
     default_by_parameter: dict[str, str] = field(default_factory=dict)
+    # References of nested stacks that are being resolved.
+    _open_references: list[str] = field(default_factory=list, init=False)
 
     def resolve(self, node: Any, placeholder: str | None = None) -> Any:
         """Return the value of a node with all intrinsic functions replaced by their values.
@@ -195,12 +197,27 @@ class ValueResolver:
         value: Any = self.value_by_reference.get(reference_name)
         if reference_name == "AWS::NoValue":
             return None
+        if reference_name in self.template.nested.node_by_reference:
+            return self._resolve_nested_reference(reference_name)
         if value is None and reference_name in self.template.get_section("Parameters"):
             value = self._use_parameter_default(reference_name)
         if value is None:
             raise UnknownValue(f"{reference_name}: known when it is deployed")
         self.template.budget.use_steps(1 + sum(map(len, to_list(value))))
         return value
+
+    def _resolve_nested_reference(self, reference_name: str) -> Any:
+        """Return the value of a nested stack's output or parameter.
+
+        Raises UnknownValue if the value depends on itself. CloudFormation refuses that.
+        """
+        if reference_name in self._open_references:
+            raise UnknownValue(f"{reference_name} refers to itself")
+        self._open_references.append(reference_name)
+        try:
+            return self.resolve(self.template.nested.node_by_reference[reference_name])
+        finally:
+            self._open_references.pop()
 
     def _use_parameter_default(self, parameter_name: str) -> Any:
         """Return the default of a parameter, and record in `default_by_parameter` that it was used.

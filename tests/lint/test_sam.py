@@ -204,10 +204,9 @@ APPLICATION = """App:
     "other_resource",
     [
         "Shop: {Type: AWS::Serverless::Api, Properties: {DefinitionUri: ./api.yaml}}",
-        APPLICATION,
         "Shared: {Type: AWS::Serverless::LayerVersion, Properties: {ContentUri: ./layer}}",
     ],
-    ids=["api", "application", "layer"],
+    ids=["api", "layer"],
 )
 def test_lint_of_sam_resource_without_a_queue_says_nothing_and_calls_nobody(
     other_resource: str,
@@ -215,6 +214,14 @@ def test_lint_of_sam_resource_without_a_queue_says_nothing_and_calls_nobody(
     result = _lint_sam(f"{SOUND_QUEUES}  {other_resource}\n" + _make_function("Timeout: 6"))
     assert _list_findings(result) == []
     assert result.not_judged == []
+
+
+def test_lint_lists_an_application_of_a_repository_as_not_judged() -> None:
+    result = _lint_sam(f"{SOUND_QUEUES}  {APPLICATION}\n" + _make_function("Timeout: 6"))
+    assert _list_findings(result) == []
+    (unchecked,) = result.not_judged
+    assert unchecked.path == "Resources.App"
+    assert unchecked.because.startswith("a nested stack: its template is no file")
 
 
 def test_lint_reads_a_connector_between_topic_and_queue_as_the_queues_policy() -> None:

@@ -100,7 +100,7 @@ def lint(  # noqa: PLR0913, PLR0917 - each is one option of the command
         results: list[LintResult] = []
         for template in templates:
             results.extend(_lint_argument(template, ignore or ()))
-    results = [_mute_findings(result, mute_list) for result in results]
+    results = [_mute_findings(result, mute_list) for result in _leave_out_nested(results)]
     run = LintRun(results)
     if baseline is not None:
         if must_write_baseline:
@@ -119,6 +119,30 @@ def lint(  # noqa: PLR0913, PLR0917 - each is one option of the command
         finding.severity_class for result in run.results for finding in result.findings
     }
     return Exit.FAILED if found_classes & failing_classes else Exit.DONE
+
+
+def _leave_out_nested(results: Sequence[LintResult]) -> list[LintResult]:
+    """Return the results without those of templates that another result judges as nested stacks.
+
+    Alone, such a template has other values than in its stack, so its findings could contradict. If
+    two templates contain each other, both are kept: neither can be deployed.
+    """
+    inner_paths_by_path = {Path(result.file).resolve(): set[Path]() for result in results}
+    for result in results:
+        path = Path(result.file).resolve()
+        inner_paths_by_path[path].update(
+            (path.parent / name).resolve() for name in result.nested_files
+        )
+    kept_results = list[LintResult]()
+    for result in results:
+        path = Path(result.file).resolve()
+        is_nested = any(
+            path in inner_paths and outer_path not in inner_paths_by_path[path]
+            for outer_path, inner_paths in inner_paths_by_path.items()
+        )
+        if not is_nested:
+            kept_results.append(result)
+    return kept_results
 
 
 def _print_run(call: Invocation, run: LintRun, output_format: OutputFormat) -> None:

@@ -36,6 +36,9 @@ def _print_result(out: Output, result: LintResult) -> None:
     out.say_unwrapped(
         f"{to_terminal_text(result.file, 300)}: {format_count(result.queues, 'queue')}", "bold"
     )
+    if result.nested_files:
+        files_text = ", ".join(to_terminal_text(file, 300) for file in result.nested_files)
+        out.say(f"with its nested stacks: {files_text}")
     for finding in result.findings:
         _print_finding(out, finding)
     if result.ignored:
