@@ -10,7 +10,7 @@ import pytest
 from mendq.lint.decode import read_template
 from mendq.lint.folder import TemplateFolder
 from mendq.lint.judging import LintResult, lint
-from mendq.lint.template import NotATemplate, WorkBudget
+from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate, WorkBudget
 from mendq.lint.values import DeployTarget
 from mendq.lint.view import make_sarif
 
@@ -315,6 +315,26 @@ def test_lint_lists_a_file_that_it_does_not_read_with_the_reason(
     (place,) = result.not_judged
     assert place.path == "resources.0"
     assert reason in place.because
+
+
+def test_lint_refuses_a_serverless_file_that_names_more_than_200_other_files(
+    tmp_path: Path,
+) -> None:
+    parts = "".join(f"  - ${{file(none{number}.yml)}}\n" for number in range(201))
+    with pytest.raises(NotATemplate, match="names more than 200 other files"):
+        _lint_folder(tmp_path, {"serverless.yml": f"{HEAD}resources:\n{parts}"})
+
+
+def test_lint_does_not_read_a_file_beside_a_serverless_file_that_is_too_long(
+    tmp_path: Path,
+) -> None:
+    long_part = f"Resources:\n  {ORDERS}#" + "x" * MOST_TEMPLATE_BYTES
+    files = {"serverless.yml": f"{HEAD}resources: ${{file(a.yml)}}\n", "a.yml": long_part}
+    result = _lint_folder(tmp_path, files)
+    assert result.queues == 0
+    assert [place.because for place in result.not_judged] == [
+        f"${{file(a.yml)}}: it is longer than {MOST_TEMPLATE_BYTES:,} bytes"
+    ]
 
 
 @pytest.mark.parametrize(

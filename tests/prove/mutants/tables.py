@@ -9,7 +9,16 @@ from msgspec import convert
 
 from tests.prove.mutants.mutant import Selection
 
-TABLES = ("guardrails", "writes", "policies", "catalogue", "redrive", "nightly", "people")
+TABLES = (
+    "guardrails",
+    "writes",
+    "policies",
+    "catalogue",
+    "redrive",
+    "nightly",
+    "people",
+    "templates",
+)
 
 
 def _selections(name: str) -> list[Selection]:

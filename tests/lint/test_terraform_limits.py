@@ -1,0 +1,105 @@
+"""Limits for Terraform files that anyone may have written: work, nesting, and the folder itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mendq.lint.judging import LintResult, lint
+from mendq.lint.template import NotATemplate, WorkBudget
+from mendq.lint.terraform_source import read_terraform_folder
+from mendq.lint.values import DeployTarget
+
+QUEUE = 'resource "aws_sqs_queue" "orders" {\n  visibility_timeout_seconds = %s\n}\n'
+FUNCTION = 'resource "aws_lambda_function" "bill" {\n  timeout = 60\n}\n'
+MAPPING = """\
+resource "aws_lambda_event_source_mapping" "bill" {
+  event_source_arn = aws_sqs_queue.orders.arn
+  function_name    = aws_lambda_function.bill.arn
+}
+"""
+
+
+def _lint(folder: Path, text: str, budget: WorkBudget | None = None) -> LintResult:
+    """Write a text as the folder's only file, and lint it."""
+    (folder / "main.tf").write_text(text)
+    template = read_terraform_folder(folder, budget or WorkBudget())
+    return lint(template, str(folder), DeployTarget())
+
+
+def _list_open_reasons(result: LintResult) -> list[str]:
+    return [place.because for place in result.not_judged]
+
+
+def test_variable_file_that_links_outside_the_folder_is_not_read(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (tmp_path / "secret").write_text("seconds = 10\n")
+    (shop / "terraform.tfvars").symlink_to(tmp_path / "secret")
+    variable = 'variable "seconds" {\n  default = 360\n}\n'
+    result = _lint(shop, variable + QUEUE % "var.seconds" + FUNCTION + MAPPING)
+    assert "visibility_timeout_too_short" not in {finding.symptom for finding in result.findings}
+    assert _list_open_reasons(result) == []
+
+
+def test_folder_of_more_than_400_files_is_refused(tmp_path: Path) -> None:
+    for number in range(400):
+        (tmp_path / f"f{number}.tf").touch()
+    with pytest.raises(NotATemplate, match="more than 400 files"):
+        _lint(tmp_path, "")
+
+
+def test_reading_a_file_costs_a_step_for_each_byte(tmp_path: Path) -> None:
+    comment = "#" * 1_000
+    assert _lint(tmp_path, comment, WorkBudget(2_000)).queues == 0
+    with pytest.raises(NotATemplate, match="more than 900 steps"):
+        _lint(tmp_path, comment, WorkBudget(900))
+
+
+def test_whole_number_of_thousands_of_digits_is_left_undecided(tmp_path: Path) -> None:
+    result = _lint(tmp_path, QUEUE % ("9" * 5_000) + FUNCTION + MAPPING)
+    assert _list_open_reasons(result) == ["it is not a whole number"]
+
+
+def test_count_of_thousands_of_digits_is_refused(tmp_path: Path) -> None:
+    queue = f'resource "aws_sqs_queue" "orders" {{\n  count = "{"9" * 5_000}"\n}}\n'
+    with pytest.raises(NotATemplate, match="more than 2,000 queues"):
+        _lint(tmp_path, queue)
+
+
+def test_escape_of_no_unicode_character_does_not_end_lint(tmp_path: Path) -> None:
+    queue = QUEUE % "30" + 'variable "mark" {\n  default = "\\UFFFFFFFF"\n}\n'
+    assert _lint(tmp_path, queue).queues == 1
+
+
+def test_value_of_locals_inside_each_other_is_refused_beyond_80_levels(tmp_path: Path) -> None:
+    level = "[" * 30 + "%s" + "]" * 30
+    values = [level % "1", level % "local.a0", level % "local.a1"]
+    text = "".join(f"  a{number} = {value}\n" for number, value in enumerate(values))
+    with pytest.raises(NotATemplate, match="nested more than 80 deep"):
+        _lint(tmp_path, f"locals {{\n{text}}}\n" + QUEUE % "local.a2")
+
+
+def test_modules_that_call_two_of_themselves_are_refused(tmp_path: Path) -> None:
+    """Eight levels of two calls each would be 510 modules."""
+    calls = "".join(f'module "m{number}" {{\n  source = "./."\n}}\n' for number in range(2))
+    with pytest.raises(NotATemplate, match="more than 200 instances of modules"):
+        _lint(tmp_path, calls)
+
+
+def test_modules_that_repeat_many_queues_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "queues").mkdir()
+    queue = 'resource "aws_sqs_queue" "orders" {\n  count = 2000\n}\n'
+    (tmp_path / "queues" / "main.tf").write_text(queue)
+    with pytest.raises(NotATemplate, match="more than 2,000 queues"):
+        _lint(tmp_path, 'module "m" {\n  count  = 3\n  source = "./queues"\n}\n')
+
+
+def test_module_whose_argument_is_its_own_output_is_left_undecided(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    module = 'variable "seconds" {}\noutput "seconds" {\n  value = var.seconds\n}\n'
+    (tmp_path / "own" / "main.tf").write_text(module)
+    call = 'module "own" {\n  source  = "./own"\n  seconds = module.own.seconds\n}\n'
+    result = _lint(tmp_path, call + QUEUE % "module.own.seconds" + FUNCTION + MAPPING)
+    assert _list_open_reasons(result) == ["module.own refers to itself"]
