@@ -24,11 +24,12 @@ from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
 from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
 from mendq.catalogue.messages.messages_expire import MESSAGES_EXPIRE
-from mendq.catalogue.symptom import DetectedFault, Symptom
+from mendq.catalogue.symptom import DetectedFault, EvidenceKind, Symptom
 from mendq.catalogue.visibility import needed_timeout
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     BELOW_ADVICE,
     BELOW_NEED,
+    REFUSED_BY_LAMBDA,
 )
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TIMEOUT_TOO_SHORT,
@@ -54,6 +55,7 @@ from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue, infer_depl
 from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
+from mendq.model.producers import RefusingPolicy
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none, read_number_attribute
 from mendq.model.queue_limits import REDRIVE_POLICY_ATTRIBUTE
 from mendq.model.severity_class import SeverityClass
@@ -520,7 +522,35 @@ def _check_symptom(
     finding = _make_finding(
         declared_queues, symptom, queue, names_of_read_attributes, detected_fault
     )
+    if symptom is PRODUCER_REFUSED:
+        return _place_at_refusal(finding, queue, declared_queues)
     return _place_at_mapping(finding, detected_fault, declared_queues)
+
+
+def _place_at_refusal(
+    finding: LintFinding, queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> LintFinding:
+    """Return the finding with the place of the first refusal: key, role, or producer.
+
+    Unchanged if the policy of the queue refuses a producer.
+    """
+    refusals = [
+        admission
+        for admission in list_producer_admissions(queue)
+        if admission.answer is Answer.NO and isinstance(admission.producer, DeclaredProducer)
+    ]
+    refusing_policies = {refusal.refusing_policy for refusal in refusals}
+    if not refusals or RefusingPolicy.QUEUE_POLICY in refusing_policies:
+        return finding
+    refusal = refusals[0]
+    assert isinstance(refusal.producer, DeclaredProducer)  # noqa: S101 - the list has no others
+    keys: tuple[str, ...] = (refusal.producer.logical_id,)
+    if refusal.refusing_policy is RefusingPolicy.KEY_POLICY:
+        keys = (queue.key_id, "Properties", "KeyPolicy")
+    elif refusal.refusing_policy is RefusingPolicy.ROLE:
+        keys = (refusal.producer.role_id,)
+    place = declared_queues.template.find_place("Resources", *keys)
+    return replace(finding, path=place.path, line=place.line, file=place.file)
 
 
 def _place_at_mapping(
@@ -673,9 +703,10 @@ def _check_timeout(
     goal_timeout_seconds = needed_timeout.choose_goal_seconds(
         facts, timeout_needs, timeout_ceiling_seconds
     )
-    fault = DetectedFault(
-        fault_text, evidence_kind=BELOW_NEED if _is_work_longer(facts) else BELOW_ADVICE
-    )
+    evidence_kind = _find_timeout_evidence(facts)
+    if evidence_kind is REFUSED_BY_LAMBDA:
+        fault_text += ". Lambda refuses to create such a mapping"
+    fault = DetectedFault(fault_text, evidence_kind=evidence_kind)
     finding = _make_finding(
         declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], fault
     )
@@ -687,18 +718,23 @@ def _check_timeout(
     return replace(finding, remedy=timeout_remedy)
 
 
-def _is_work_longer(facts: Facts) -> bool:
-    """Return True if the work alone may take longer than the visibility timeout.
+def _find_timeout_evidence(facts: Facts) -> EvidenceKind:
+    """Return the kind of evidence of a visibility timeout that is too short.
 
-    Then a message is handled twice in normal operation. If only the work and a full batching window
-    take longer, that needs a long run after a long wait.
+    If the work alone may take longer than the timeout, a message is handled twice in normal
+    operation. If only the work and a full batching window take longer, that needs a long run after
+    a long wait.
     """
+    for consumer in facts.lambda_consumers:
+        if consumer.timeout_seconds > facts.visibility_seconds:
+            return REFUSED_BY_LAMBDA
     consumers_without_window = tuple(
         replace(consumer, batching_window_seconds=0) for consumer in facts.lambda_consumers
     )
     facts_without_window = replace(facts, lambda_consumers=consumers_without_window)
     needs = needed_timeout.list_named_needs(facts_without_window)
-    return bool(needed_timeout.list_unmet_needs(facts_without_window, needs))
+    has_unmet_need = needed_timeout.list_unmet_needs(facts_without_window, needs)
+    return BELOW_NEED if has_unmet_need else BELOW_ADVICE
 
 
 def _make_timeout_remedy(

@@ -29,11 +29,13 @@ from mendq.lint.values import (
     TOPIC_TYPE,
     ResourceResolver,
     UnknownValue,
+    is_intrinsic_function,
 )
 from mendq.model.admission import UNKNOWN_ACCOUNT, UNKNOWN_TEXT, Answer, match_text
 from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.policy import Statement, parse_statements
-from mendq.model.producers import KeyOfQueue, Producer
+from mendq.model.producers import NOT_DEPLOYED, FifoFault, KeyOfQueue, Producer
+from mendq.model.queue import FIFO_SUFFIX
 
 SUBSCRIPTION_TYPE = "AWS::SNS::Subscription"
 SCHEDULE_TYPE = "AWS::Scheduler::Schedule"
@@ -58,8 +60,33 @@ _POLICIES_WITHOUT_SENDING = re.compile(
 )
 _ACCOUNT_REGEX = re.compile(r"[0-9]{12}")
 _LOST_WITHOUT_ERROR = "its messages are lost; only a CloudWatch metric of the sender counts them"
-_NOT_DEPLOYED = "AWS refuses to deploy it"
 _LOST_DEAD_MESSAGES = "what it cannot deliver is lost instead of kept"
+# What the services say of FIFO queues:
+# https://docs.aws.amazon.com/sns/latest/dg/fifo-message-delivery.html
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-s3-bucket-queueconfiguration.html
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
+# https://docs.aws.amazon.com/scheduler/latest/APIReference/API_SqsParameters.html
+_STANDARD_QUEUE_ADVICE = "use a standard queue"
+_STANDARD_TOPIC_TO_FIFO = FifoFault(
+    "has a standard topic, and SNS refuses a FIFO queue for it",
+    "use a standard queue, or make the topic FIFO too",
+)
+_BUCKET_TO_FIFO = FifoFault("cannot send to a FIFO queue", _STANDARD_QUEUE_ADVICE)
+_FUNCTION_TO_FIFO = FifoFault("cannot send to a FIFO queue", _STANDARD_QUEUE_ADVICE)
+_EVENTBRIDGE_DLQ_IS_FIFO = FifoFault("cannot have a FIFO queue as its DLQ", _STANDARD_QUEUE_ADVICE)
+# AWS does not say whether it refuses such a schedule. No message can be delivered.
+_SCHEDULE_DLQ_IS_FIFO = replace(_EVENTBRIDGE_DLQ_IS_FIFO, is_refused_at_deployment=False)
+_RULE_WITHOUT_GROUP = FifoFault(
+    "names no MessageGroupId, which a FIFO queue needs", "add MessageGroupId"
+)
+# AWS does not say whether it refuses such a schedule or pipe.
+_NO_GROUP = replace(_RULE_WITHOUT_GROUP, is_refused_at_deployment=False)
+_NO_CONTENT_DEDUPLICATION = FifoFault(
+    "gives no deduplication id, and the FIFO queue has no ContentBasedDeduplication",
+    "set ContentBasedDeduplication of the queue to true",
+    is_refused_at_deployment=False,
+)
 # The policy of a key that declares none: only policies of its own account can grant more.
 _DEFAULT_KEY_STATEMENTS = (
     Statement(
@@ -95,6 +122,10 @@ class _Target:
     producer: DeclaredProducer
     # The value of the role with which the producer sends. None if the service itself sends.
     role_node: Any = None
+    # Why the producer cannot send if the queue is a FIFO queue. None if it can.
+    fifo_fault: FifoFault | None = None
+    # True if the service sends to a FIFO queue only with content-based deduplication.
+    needs_content_deduplication: bool = False
 
 
 class DeclaredProducers:
@@ -111,7 +142,34 @@ class DeclaredProducers:
             for target in self._list_targets(resource):
                 queue_arn = resolver.resolve_text_or_empty(target.queue_node)
                 if queue_arn in resolver.queue_id_by_arn:
-                    self.by_queue_arn[queue_arn].append(self._add_role(target))
+                    producer = replace(
+                        self._add_role(target), fifo_fault=self._find_fifo_fault(target, queue_arn)
+                    )
+                    self.by_queue_arn[queue_arn].append(producer)
+
+    def _find_fifo_fault(self, target: _Target, queue_arn: str) -> FifoFault | None:
+        """Return why a producer cannot send to its queue because that is a FIFO queue."""
+        if not queue_arn.endswith(FIFO_SUFFIX):
+            return None
+        if target.fifo_fault is not None:
+            return target.fifo_fault
+        queue = self._template.resources[self._resolver.queue_id_by_arn[queue_arn]]
+        deduplication_node = queue.properties.get("ContentBasedDeduplication")
+        try:
+            deduplicates = self._resolver.resolve_text(deduplication_node) == "true"
+        except UnknownValue:
+            return None
+        is_accepted = deduplicates or not target.needs_content_deduplication
+        return None if is_accepted else _NO_CONTENT_DEDUPLICATION
+
+    def _is_standard_topic(self, topic_node: Any) -> bool:
+        """Return True if a topic is known to be a standard topic."""
+        topic_arn = self._resolver.resolve_text_or_empty(topic_node)
+        for topic in self._template.list_resources(TOPIC_TYPE):
+            if self._resolver.value_by_reference[topic.logical_id] == topic_arn:
+                fifo_text = str(topic.properties.get("FifoTopic", "false")).lower()
+                return fifo_text == "false" and not topic_arn.endswith(FIFO_SUFFIX)
+        return topic_arn.startswith("arn:") and not topic_arn.endswith(FIFO_SUFFIX)
 
     def _index_by_arn(self, resource_type: str) -> dict[str, str]:
         """Return the logical IDs of the resources of a type, by ARN."""
@@ -177,12 +235,16 @@ class DeclaredProducers:
             subscription = replace(
                 subscription, name=f"the SNS topic {resource.logical_id} for its subscription"
             )
+        fifo_fault = None
+        if self._is_standard_topic(topic_node):
+            fifo_fault = _STANDARD_TOPIC_TO_FIFO
         if self._resolver.resolve_text_or_empty(properties.get("Protocol")).lower() == "sqs":
-            yield _Target(properties.get("Endpoint"), subscription)
+            yield _Target(properties.get("Endpoint"), subscription, fifo_fault=fifo_fault)
         redrive_policy = get_mapping(properties, "RedrivePolicy") or {}
         yield _Target(
             redrive_policy.get("deadLetterTargetArn"),
             replace(subscription, consequence=_LOST_DEAD_MESSAGES),
+            fifo_fault=fifo_fault,
         )
 
     def _read_rule(self, rule: TemplateResource) -> Iterator[_Target]:
@@ -201,10 +263,21 @@ class DeclaredProducers:
             target_properties = get_mapping(target) or {}
             # A target with a role is sent to with that role, which may be in another stack.
             if "RoleArn" not in target_properties:
-                yield _Target(target_properties.get("Arn"), producer)
+                yield _Target(
+                    target_properties.get("Arn"),
+                    producer,
+                    fifo_fault=(
+                        _RULE_WITHOUT_GROUP
+                        if _lacks_group(target_properties, "SqsParameters")
+                        else None
+                    ),
+                    needs_content_deduplication=True,
+                )
             dead_letter_config = get_mapping(target_properties, "DeadLetterConfig") or {}
             yield _Target(
-                dead_letter_config.get("Arn"), replace(producer, consequence=_LOST_DEAD_MESSAGES)
+                dead_letter_config.get("Arn"),
+                replace(producer, consequence=_LOST_DEAD_MESSAGES),
+                fifo_fault=_EVENTBRIDGE_DLQ_IS_FIFO,
             )
 
     def _read_bucket(self, bucket: TemplateResource) -> Iterator[_Target]:
@@ -220,12 +293,14 @@ class DeclaredProducers:
             "s3.amazonaws.com",
             self._resolver.value_by_reference[f"{bucket.logical_id}.Arn"],
             self._resolver.deploy_target.account,
-            consequence=_NOT_DEPLOYED,
+            consequence=NOT_DEPLOYED,
+            is_checked_at_deployment=True,
             logical_id=bucket.logical_id,
             source_node=self._template.make_bucket_arn_node(bucket),
         )
         for queue_configuration in to_list(configuration.get("QueueConfigurations")):
-            yield _Target((get_mapping(queue_configuration) or {}).get("Queue"), producer)
+            queue_node = (get_mapping(queue_configuration) or {}).get("Queue")
+            yield _Target(queue_node, producer, fifo_fault=_BUCKET_TO_FIFO)
 
     def _read_role_target(self, resource: TemplateResource) -> Iterator[_Target]:
         """Yield the target of a schedule or a pipe, and the DLQ of a schedule."""
@@ -237,17 +312,32 @@ class DeclaredProducers:
             logical_id=resource.logical_id,
         )
         if not is_schedule:
-            role_node = resource.properties.get("RoleArn")
-            yield _Target(resource.properties.get("Target"), producer, role_node)
+            yield _Target(
+                resource.properties.get("Target"),
+                producer,
+                resource.properties.get("RoleArn"),
+                fifo_fault=(
+                    _NO_GROUP
+                    if _lacks_group(resource.properties, "TargetParameters", "SqsQueueParameters")
+                    else None
+                ),
+            )
             return
         target = get_mapping(resource.properties, "Target") or {}
         role_node = target.get("RoleArn")
-        yield _Target(target.get("Arn"), producer, role_node)
+        yield _Target(
+            target.get("Arn"),
+            producer,
+            role_node,
+            fifo_fault=_NO_GROUP if _lacks_group(target, "SqsParameters") else None,
+            needs_content_deduplication=True,
+        )
         dead_letter_config = get_mapping(target, "DeadLetterConfig") or {}
         yield _Target(
             dead_letter_config.get("Arn"),
             replace(producer, consequence=_LOST_DEAD_MESSAGES),
             role_node,
+            fifo_fault=_SCHEDULE_DLQ_IS_FIFO,
         )
 
     def _read_function_target(self, resource: TemplateResource) -> Iterator[_Target]:
@@ -264,15 +354,18 @@ class DeclaredProducers:
         producer = DeclaredProducer(
             f"the function {self._name(function)}",
             "",
-            consequence=_NOT_DEPLOYED,
+            consequence=NOT_DEPLOYED,
+            is_checked_at_deployment=True,
             logical_id=resource.logical_id,
         )
         role_node = function.properties.get("Role")
         dead_letter_config = get_mapping(resource.properties, "DeadLetterConfig") or {}
-        yield _Target(dead_letter_config.get("TargetArn"), producer, role_node)
+        queue_nodes = [dead_letter_config.get("TargetArn")]
         for event in ("OnFailure", "OnSuccess"):
             destination = get_mapping(resource.properties, "DestinationConfig", event) or {}
-            yield _Target(destination.get("Destination"), producer, role_node)
+            queue_nodes.append(destination.get("Destination"))
+        for queue_node in queue_nodes:
+            yield _Target(queue_node, producer, role_node, fifo_fault=_FUNCTION_TO_FIFO)
 
     def _add_role(self, target: _Target) -> DeclaredProducer:
         """Return the producer of a target, with its role and the role's statements."""
@@ -400,6 +493,18 @@ class DeclaredProducers:
                         consequence="its calls fail",
                         logical_id=logical_id,
                     )
+
+
+def _lacks_group(properties: Mapping[str, Any], *keys: str) -> bool:
+    """Return True if the settings at the path `keys` are known to name no message group."""
+    node: Any = properties
+    for key in keys:
+        node = node.get(key)
+        if node is None:
+            return True
+        if not isinstance(node, dict) or is_intrinsic_function(node):
+            return False
+    return "MessageGroupId" not in node
 
 
 def _read_account(arn: str | None) -> str | None:

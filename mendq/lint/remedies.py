@@ -196,10 +196,15 @@ def _make_statement_lines(
 
 def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
     """Return the statements that let the refused producers send, with the policy of each."""
+    comments = list[str]()
     statements_by_place: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for admission in list_producer_admissions(queue):
         producer = admission.producer
         if admission.answer is not Answer.NO or not isinstance(producer, DeclaredProducer):
+            continue
+        if producer.fifo_fault is not None:
+            name = declared_queues.resolver.replace_arns_by_logical_ids(producer.name)
+            comments.append(f"# {to_terminal_text(name)}: {producer.fifo_fault.advice}")
             continue
         if admission.refusing_policy is RefusingPolicy.ROLE:
             place = ("Statement of a policy", producer.role_id)
@@ -217,7 +222,7 @@ def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
         statements = statements_by_place.setdefault(place, [])
         if statement not in statements:
             statements.append(statement)
-    lines = list[str]()
+    lines = list(dict.fromkeys(comments))
     for (policy_name, logical_id), statements in statements_by_place.items():
         if logical_id:
             lines += _make_statement_lines(policy_name, logical_id, declared_queues, statements)

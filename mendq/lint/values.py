@@ -88,7 +88,7 @@ class UnknownValue(Exception):
         super().__init__(self.because)
 
 
-def _is_intrinsic_function(node: dict[str, Any]) -> bool:
+def is_intrinsic_function(node: dict[str, Any]) -> bool:
     """Return True if a mapping is an intrinsic function: `Ref` or one of `Fn::`."""
     function_name = next(iter(node), "")
     return len(node) == 1 and (function_name == "Ref" or function_name.startswith("Fn::"))
@@ -123,7 +123,7 @@ class ValueResolver:
             return [item for item in resolved_items if item is not None]
         if not isinstance(node, dict):
             return node
-        if _is_intrinsic_function(node):
+        if is_intrinsic_function(node):
             return self._resolve_function_or_placeholder(node, placeholder)
         self.template.budget.use_steps(sum(map(len, node)))
         resolved_by_key = {key: self.resolve(value, placeholder) for key, value in node.items()}

@@ -19,8 +19,29 @@ from mendq.model.admission import Answer, Call, is_admitted
 from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.policy import Statement
 
+NOT_DEPLOYED = "AWS refuses to deploy it"
 # A service needs both rights of the key of an encrypted queue.
 KEY_ACTIONS = ("kms:GenerateDataKey", "kms:Decrypt")
+
+
+@dataclass(frozen=True)
+class FifoFault:
+    """Why a producer cannot send to its queue, which is a FIFO queue.
+
+    Attributes:
+        because: The reason, as the rest of a sentence that begins with the producer's name.
+        advice: What to change, as an imperative.
+        is_refused_at_deployment: True if AWS refuses to deploy the producer. False if it is
+            deployed, and what it sends does not arrive.
+    """
+
+    because: str
+    advice: str
+    is_refused_at_deployment: bool = True
+
+    def describe_consequence(self, usual_consequence: str) -> str:
+        """Return what happens: AWS refuses the producer, or what usually happens."""
+        return NOT_DEPLOYED if self.is_refused_at_deployment else usual_consequence
 
 
 @dataclass(frozen=True)
@@ -37,6 +58,8 @@ class Producer:
         is_of_other_account: True if it is no resource of the template, but a principal of another
             account to which the queue's policy grants to send.
         consequence: What happens if it is refused, as the rest of a sentence.
+        is_checked_at_deployment: True if AWS refuses to deploy it if a policy refuses it.
+        fifo_fault: Why it cannot send to the queue, whatever the policies say; None if it can.
     """
 
     name: str
@@ -47,6 +70,8 @@ class Producer:
     knows_whole_role: bool = False
     is_of_other_account: bool = False
     consequence: str = "what it sends is lost"
+    is_checked_at_deployment: bool = False
+    fifo_fault: FifoFault | None = None
 
     @property
     def has_role(self) -> bool:
@@ -75,6 +100,8 @@ class RefusingPolicy(Enum):
     QUEUE_POLICY = "policy of the queue"
     KEY_POLICY = "policy of its KMS key"
     ROLE = "role of the producer"
+    # No policy, but the service that sends: it does not send to FIFO queues, or not like this.
+    SERVICE = "service that sends"
 
 
 @dataclass(frozen=True)
@@ -90,6 +117,16 @@ class ProducerAdmission:
     producer: Producer
     answer: Answer
     refusing_policy: RefusingPolicy = RefusingPolicy.QUEUE_POLICY
+
+    @property
+    def is_refused_at_deployment(self) -> bool:
+        """True if AWS refuses to deploy the producer."""
+        if self.answer is not Answer.NO:
+            return False
+        fifo_fault = self.producer.fifo_fault
+        if self.refusing_policy is RefusingPolicy.SERVICE and fifo_fault is not None:
+            return fifo_fault.is_refused_at_deployment
+        return self.producer.is_checked_at_deployment
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_lint_with_a_baseline_of_all_findings_exits_0_and_counts_them_as_known(
             "file": "shop.yaml",
             "resource": "Orders",
             "symptom": VISIBILITY,
-            "class": "will_lose",
+            "class": "standing_still",
         }
     ]
 

@@ -137,7 +137,7 @@ def test_lint_exit_code_counts_only_findings_at_fail_on_severity_that_are_not_ig
     [
         ("exposed", 0),
         ("losing", 0),
-        ("failing_in_part", 0),
+        ("standing_still", 1),
         ("will_lose", 1),
         ("may_lose", 1),
         ("error", 1),
@@ -158,11 +158,11 @@ def test_lint_fail_on_an_unknown_name_exits_2_and_lists_the_severities_and_class
 
 
 def test_lint_class_option_shows_and_counts_only_findings_of_the_named_classes() -> None:
-    shown = _run_lint("-", "--class", "will_lose", "--json", given=FAULTY_TEMPLATE)
+    shown = _run_lint("-", "--class", "standing_still", "--json", given=FAULTY_TEMPLATE)
     assert [
         (finding["symptom"], finding["class"], finding["severity"])
         for finding in json.loads(shown.stdout)["templates"][0]["findings"]
-    ] == [(VISIBILITY.name, "will_lose", "error")]
+    ] == [(VISIBILITY.name, "standing_still", "error")]
     assert shown.exit_code == 1
     hidden = _run_lint("-", "--class", "exposed", "--json", given=FAULTY_TEMPLATE)
     assert json.loads(hidden.stdout)["findings"] == 0

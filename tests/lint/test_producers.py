@@ -12,6 +12,7 @@ import yaml
 from mendq.lint.decode import read_template
 from mendq.lint.judging import LintResult, LintSeverity, lint
 from mendq.lint.values import DeployTarget
+from mendq.model.severity_class import SeverityClass
 
 CASES = {
     case["title"]: case
@@ -83,6 +84,9 @@ def test_lint_reports_a_refused_producer_once_as_error_with_the_policy_that_refu
     assert finding.resource == "Orders"
     assert finding.severity is LintSeverity.ERROR
     assert CASES[title]["refused"] in finding.because
+    is_refused_at_deployment = "AWS refuses to deploy it" in finding.because
+    assert (finding.severity_class is SeverityClass.STANDING_STILL) == is_refused_at_deployment
+    assert finding.path.startswith(CASES[title].get("path", "Resources.Orders"))
     assert finding.line
     assert finding.remedy
 

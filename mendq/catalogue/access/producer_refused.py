@@ -3,7 +3,8 @@
 The fault: a topic's subscription, a rule, a bucket, a schedule, a pipe or a function has the queue
 as its target, and a policy refuses what it sends: that of the queue, that of the queue's KMS key,
 or those of its own role. EventBridge and SNS only count such a failure, and nobody sees an error.
-S3 and Lambda refuse such a target when it is set.
+S3 and Lambda refuse such a target when it is set. Several services refuse a FIFO queue, whatever
+the policies say, or need a message group for it.
 
 How it shows: in a template, which has the producer, the queue and the policies. It is reported only
 if the policies are known to refuse, whatever the values are that the template leaves open. A
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.examples import STANDARD_ARN, policy, replace_values, standard_queue
@@ -38,6 +40,7 @@ from mendq.model.message_calls import RECEIVE_MESSAGE_ACTION
 from mendq.model.policy import Statement, parse_statements
 from mendq.model.producers import (
     KEY_ACTIONS,
+    FifoFault,
     KeyOfQueue,
     Producer,
     ProducerAdmission,
@@ -48,6 +51,11 @@ from mendq.model.severity_class import SeverityClass
 
 # Refused producers that the sentence names.
 _MOST_NAMED_PRODUCERS = 3
+_LOST = EvidenceKind(SeverityClass.WILL_LOSE, "what the producer sends does not arrive")
+_NOT_DEPLOYED = EvidenceKind(
+    SeverityClass.STANDING_STILL,
+    "AWS refuses to deploy the producer with this queue",
+)
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -64,7 +72,10 @@ def detect(facts: Facts) -> DetectedFault | None:
         sentence_start.format(_join_names(producer_names)) + consequence
         for (sentence_start, consequence), producer_names in refusals_by_cause.items()
     )
-    return DetectedFault("; ".join(sentences))
+    is_refused_at_deployment = any(refusal.is_refused_at_deployment for refusal in refusals)
+    return DetectedFault(
+        "; ".join(sentences), evidence_kind=_NOT_DEPLOYED if is_refused_at_deployment else _LOST
+    )
 
 
 def _join_names(producer_names: list[str]) -> str:
@@ -82,11 +93,17 @@ def list_producer_admissions(facts: Facts) -> Iterator[ProducerAdmission]:
     Services that the queue's policy admits and AWS's managed key does not are left out:
     `service_cannot_use_key` reports them.
     """
-    if not facts.producers:
+    producers = list[Producer]()
+    for producer in facts.producers:
+        if producer.fifo_fault is None:
+            producers.append(producer)
+        else:
+            yield ProducerAdmission(producer, Answer.NO, RefusingPolicy.SERVICE)
+    if not producers:
         return
     statements = parse_statements(facts.attributes.get("Policy", ""))
     if statements is not None:
-        yield from list_admissions(facts.producers, facts.queue_arn, statements, facts.key_of_queue)
+        yield from list_admissions(producers, facts.queue_arn, statements, facts.key_of_queue)
 
 
 def _describe_cause(refusal: ProducerAdmission) -> tuple[str, str]:
@@ -96,6 +113,9 @@ def _describe_cause(refusal: ProducerAdmission) -> tuple[str, str]:
     """
     producer = refusal.producer
     consequence = f": {producer.consequence}"
+    if refusal.refusing_policy is RefusingPolicy.SERVICE and producer.fifo_fault is not None:
+        fault = producer.fifo_fault
+        return f"{{}} {fault.because}", f": {fault.describe_consequence(producer.consequence)}"
     sender = "{}" if producer.is_of_other_account else f"{producer.principal}, for {{}},"
     if refusal.refusing_policy is RefusingPolicy.ROLE:
         return "the role of {} may not send to it (sqs:SendMessage)", consequence
@@ -148,10 +168,10 @@ def _compare_source(topic_arn: str) -> dict[str, Any]:
 
 PRODUCER_REFUSED = ReportedSymptom(
     name="producer_refused",
-    sentence="A policy refuses a service or role that sends to the queue: nothing of it arrives.",
+    sentence="A service or role that sends to the queue is refused: nothing of it arrives.",
     plan_in_words="Report it with the statement to add; a policy is for its owner to change.",
     aws_page=f"{SQS_GUIDE}/sqs-basic-examples-of-sqs-policies.html",
-    evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
+    evidence_kinds=(_LOST, _NOT_DEPLOYED),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.PRODUCERS}), is_of_configuration=True),
     examples=lambda: (
         QueueExample("no policy", standard_queue(producers=(_SUBSCRIPTION,))),
@@ -163,6 +183,15 @@ PRODUCER_REFUSED = ReportedSymptom(
         QueueExample(
             "a role that may only receive",
             _make_example_queue(_make_schedule(RECEIVE_MESSAGE_ACTION)),
+        ),
+        QueueExample(
+            "a bucket, and the queue is FIFO",
+            _make_example_queue(
+                replace(
+                    _SUBSCRIPTION,
+                    fifo_fault=FifoFault("sends to standard queues only", "use a standard queue"),
+                )
+            ),
         ),
         QueueNearMiss("any topic", _make_example_queue()),
         QueueNearMiss("its topic", _make_example_queue(**_compare_source(_TOPIC_ARN))),

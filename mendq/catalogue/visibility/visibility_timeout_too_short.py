@@ -73,13 +73,22 @@ _CALLS_WITH_RECEIPT_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibilit
 _DUPLICATES = EvidenceKind(
     SeverityClass.LOSING, "messages are handled twice, or reach the DLQ because of the timeout"
 )
-# A timeout that has done no harm yet, as lint finds it.
+# A timeout that has done no harm yet, as lint finds it. Lambda compares the two timeouts when a
+# mapping is created or changed.
+REFUSED_BY_LAMBDA = EvidenceKind(
+    SeverityClass.STANDING_STILL,
+    "in a template: the timeout is below the function's own, so Lambda refuses the mapping",
+    is_of_template=True,
+)
 BELOW_NEED = EvidenceKind(
     SeverityClass.WILL_LOSE,
-    "the timeout is below the function's own, or below what a tag asks",
+    "in a template: the timeout is below what a tag asks",
+    is_of_template=True,
 )
 BELOW_ADVICE = EvidenceKind(
-    SeverityClass.MAY_LOSE, "the timeout is below six times the function's, which AWS advises"
+    SeverityClass.MAY_LOSE,
+    "in a template: the timeout is below six times the function's, which AWS advises",
+    is_of_template=True,
 )
 
 
@@ -220,7 +229,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     "a half times what a tag names, else by half; never over the ceiling, never in part.",
     habit="keeps outrunning its visibility timeout",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
-    evidence_kinds=(_DUPLICATES, BELOW_NEED, BELOW_ADVICE),
+    evidence_kinds=(_DUPLICATES, REFUSED_BY_LAMBDA, BELOW_NEED, BELOW_ADVICE),
     seen_as=(
         *make_code_patterns("visibility_timeout_too_short"),
         FailedCallPattern(
