@@ -37,6 +37,6 @@ def read_service_time(response: Mapping[str, Any]) -> datetime | None:
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     try:
         service_time = parsedate_to_datetime(headers.get("date", ""))
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return None
     return service_time if service_time.tzinfo else service_time.replace(tzinfo=UTC)

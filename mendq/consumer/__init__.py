@@ -358,13 +358,17 @@ class VisibilityHeartbeat:
     def _extend_until_end_event(self, end_event: Event) -> None:
         """Extend messages regularly until `end_event` is set. The heartbeat's thread runs this.
 
-        Errors do not end the thread, because the work on the messages continues.
+        No error ends the thread, because the work on the messages continues. A client's hooks may
+        raise anything: timeouts of gevent and cancellations of asyncio are no `Exception`, and
+        Python ends a thread without a word after SystemExit.
         """
         while not end_event.wait(self._visibility_seconds / _EXTENSIONS_PER_TIMEOUT):
             try:
                 self._extend_due_messages(end_event)
-            except Exception:  # noqa: BLE001 - a clock or a client's hooks may raise anything
-                _LOG.exception("a beat of the heartbeat failed; the next beat tries again")
+            except BaseException:  # noqa: BLE001
+                # A handler or a filter of the log may fail too.
+                with suppress(BaseException):
+                    _LOG.exception("a beat of the heartbeat failed; the next beat tries again")
 
 
 def _select_lost_messages(holds: Iterable[Hold], error_code_by_id: Mapping[str, str]) -> list[Hold]:

@@ -38,6 +38,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from itertools import islice
@@ -121,7 +122,7 @@ class Once:
                 `claim_seconds` if DynamoDB cannot be reached.
             ClientError, BotoCoreError: A call to DynamoDB failed. If `work` has already run, it may
                 not be recorded as done; then a later run does it again.
-            RuntimeError: An answer of DynamoDB has no Date header. The work was not done.
+            RuntimeError: An answer of DynamoDB has no readable Date header. The work was not done.
         """
         owner = uuid4().hex
         if not self._claim_key(key, owner):
@@ -240,8 +241,9 @@ class Once:
             try:
                 _, now = self._read_item(key)
                 self._store_claim(key, owner, now, "held_by = :owner", {})
-            # Try the next renewal after any other error, because the work still runs.
-            except Exception as error:  # noqa: BLE001
+            # Try the next renewal after any other error, because the work still runs. Timeouts of
+            # gevent and cancellations of asyncio are no `Exception`.
+            except BaseException as error:  # noqa: BLE001
                 is_claim_lost = _read_error_code(error) == _CONDITION_FAILED_CODE
                 if is_claim_lost and not work_end_event.is_set():
                     _LOG.warning("lost the claim on %s: another run may do its work as well", key)
@@ -339,12 +341,18 @@ class Once:
 def _read_answer_time(metadata: ResponseMetadataTypeDef) -> int:
     """Return the time of DynamoDB's answer, in whole seconds since 1970.
 
-    Raise RuntimeError if the answer has no Date header.
+    Raise RuntimeError if the answer has no Date header, or none that is a date. The header is
+    always in UTC, also if a proxy writes it without a time zone.
     """
-    date_header = metadata["HTTPHeaders"].get("date")
-    if date_header is None:
-        raise RuntimeError("DynamoDB's answer has no Date header: is a proxy in between?")
-    return int(parsedate_to_datetime(date_header).timestamp())
+    date_header = metadata["HTTPHeaders"].get("date", "")
+    try:
+        answer_time = parsedate_to_datetime(date_header)
+    except (OverflowError, TypeError, ValueError) as error:
+        problem = f"DynamoDB's answer has no Date header that is a date, but {date_header[:80]!r}"
+        raise RuntimeError(f"{problem}: is a proxy in between?") from error
+    if answer_time.tzinfo is None:
+        answer_time = answer_time.replace(tzinfo=UTC)
+    return int(answer_time.timestamp())
 
 
 def _is_claimed(item: Mapping[str, AttributeValueTypeDef], now: int) -> bool:
@@ -355,7 +363,7 @@ def _is_claimed(item: Mapping[str, AttributeValueTypeDef], now: int) -> bool:
     return "held_until" in item and float(item["held_until"]["N"]) >= now
 
 
-def _read_error_code(error: Exception) -> str:
+def _read_error_code(error: BaseException) -> str:
     """Return the AWS error code, or an empty text if the error has none."""
     if isinstance(error, ClientError):
         return str(error.response.get("Error", {}).get("Code", ""))

@@ -37,7 +37,9 @@ def test_clock_difference_is_this_machines_time_minus_aws_time(seconds: int) -> 
     assert measure_clock_difference(response, NOW) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("date_header", [None, "", "yesterday", "29"])
+@pytest.mark.parametrize(
+    "date_header", [None, "", "yesterday", "29", f"Mon, 30 Nov {'9' * 30} 12:00:00 GMT"]
+)
 def test_clock_difference_is_unknown_if_the_date_header_is_missing_or_cannot_be_read(
     date_header: str | None,
 ) -> None:

@@ -5,6 +5,7 @@ The clock stands still unless a test advances it, so that a slow machine loses n
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Mapping
@@ -130,7 +131,7 @@ class BrokenSqs(FakeSqs):
     It sets `extended` when an extension succeeds.
     """
 
-    def __init__(self, error: Exception, error_count: int) -> None:
+    def __init__(self, error: BaseException, error_count: int) -> None:
         super().__init__()
         self.error = error
         self.error_count = error_count
@@ -200,3 +201,34 @@ def test_heartbeat_thread_survives_a_clock_that_raises_once() -> None:
     with heartbeat:
         assert sqs.extended.wait(PATIENCE)
         assert failed.is_set()
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(1), asyncio.CancelledError(), GeneratorExit()], ids=repr
+)
+def test_heartbeat_thread_logs_an_error_that_would_end_a_thread_and_extends_at_the_next_beat(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    sqs = BrokenSqs(error, error_count=1)
+    with make_heartbeat(sqs, FakeClock()) as heartbeat:
+        assert sqs.extended.wait(PATIENCE)
+        assert heartbeat.held == {"m0"}
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == ["a beat of the heartbeat failed; the next beat tries again"]
+
+
+def test_heartbeat_thread_survives_a_log_handler_that_raises() -> None:
+    class BrokenHandler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise OSError(record.getMessage())
+
+    handler = BrokenHandler()
+    logger = logging.getLogger("mendq.consumer")
+    logger.addHandler(handler)
+    sqs = BrokenSqs(RuntimeError("hook"), error_count=1)
+    try:
+        with make_heartbeat(sqs, FakeClock()):
+            assert sqs.extended.wait(PATIENCE)
+    finally:
+        logger.removeHandler(handler)
+    assert sqs.failed.is_set()

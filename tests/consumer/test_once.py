@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import threading
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mendq.consumer import idempotent
 from mendq.consumer.idempotent import REMEMBERED_SECONDS, Busy, ClaimLost, Once
 from tests.consumer.orders_table import (
     CLAIM,
@@ -511,12 +513,14 @@ def test_renewal_answer_without_a_date_does_not_end_the_claim(table: OrdersTable
     slow = make_once(table, claim_seconds=1)
     reads: list[str] = []
 
-    def remove_date_once(parsed: Any, **_: Any) -> None:
-        reads.append("GetItem")
-        if len(reads) == 2:
-            del parsed["ResponseMetadata"]["HTTPHeaders"]["date"]
+    def remove_date_once(parsed: Any, event_name: str, **_: Any) -> None:
+        if event_name.endswith("GetItem"):
+            reads.append("GetItem")
+            if len(reads) == 2:
+                del parsed["ResponseMetadata"]["HTTPHeaders"]["date"]
 
-    slow.dynamodb.meta.events.register_last("after-call.dynamodb.GetItem", remove_date_once)
+    # A handler of all calls comes after the one of the table, which sets the date.
+    slow.dynamodb.meta.events.register_last("after-call.dynamodb", remove_date_once)
 
     def work_slowly() -> None:
         wait_until(lambda: len(reads) >= 2)
@@ -524,6 +528,63 @@ def test_renewal_answer_without_a_date_does_not_end_the_claim(table: OrdersTable
         wait_until(lambda: table.held_until() == table.now + 1)
         with pytest.raises(Busy):
             make_once(table).run(KEY, table.work("another"))
+        table.done.append(KEY)
+
+    assert slow.run(KEY, work_slowly)
+    assert table.done == [KEY]
+
+
+@pytest.mark.parametrize(
+    "date_header", [None, "", "garbage", f"Mon, 30 Nov {'9' * 30} 12:00:00 GMT", "0 0 0"]
+)
+def test_run_does_no_work_if_dynamodbs_date_header_is_missing_or_no_date(
+    table: OrdersTable, date_header: str | None
+) -> None:
+    runner = make_once(table)
+
+    def replace_date(parsed: Any, **_: Any) -> None:
+        headers = parsed["ResponseMetadata"]["HTTPHeaders"]
+        del headers["date"]
+        if date_header is not None:
+            headers["date"] = date_header
+
+    # A handler of all calls comes after the one of the table, which sets the date.
+    runner.dynamodb.meta.events.register_last("after-call.dynamodb", replace_date)
+    with pytest.raises(RuntimeError, match="Date header"):
+        runner.run(KEY, table.work())
+    assert table.done == []
+
+
+def test_date_header_without_a_time_zone_counts_as_utc_on_a_machine_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        metadata: Any = {"HTTPHeaders": {"date": "Mon, 30 Nov 2026 12:00:00 -0000"}}
+        assert idempotent._read_answer_time(metadata) == 1_796_040_000
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_renewal_thread_continues_after_an_error_that_would_end_a_thread(
+    table: OrdersTable,
+) -> None:
+    slow = make_once(table, claim_seconds=1)
+    reads: list[str] = []
+
+    def cancel_once(**_: Any) -> None:
+        reads.append("GetItem")
+        if len(reads) == 2:
+            raise asyncio.CancelledError
+
+    slow.dynamodb.meta.events.register("before-call.dynamodb.GetItem", cancel_once)
+
+    def work_slowly() -> None:
+        wait_until(lambda: len(reads) >= 2)
+        table.now += 1
+        wait_until(lambda: table.held_until() == table.now + 1)
         table.done.append(KEY)
 
     assert slow.run(KEY, work_slowly)
