@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from mendq.lint.files import STDIN_ARGUMENT, STDIN_NAME
@@ -76,10 +77,22 @@ def write_baseline(path: Path, results: Iterable[LintResult]) -> int:
     )
     entry_lines = ",\n".join(f"  {json.dumps(entry.document())}" for entry in entries)
     findings_text = f"[\n{entry_lines}\n ]" if entries else "[]"
-    new_path = path.with_name(f"{path.name}.new")
-    new_path.write_text(f'{{"schema": {SCHEMA_NUMBER},\n "findings": {findings_text}}}\n')
-    new_path.replace(path)
+    _replace_file(path, f'{{"schema": {SCHEMA_NUMBER},\n "findings": {findings_text}}}\n')
     return len(entries)
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """Write a file as a whole. A link at its place is replaced, and never written through.
+
+    The new file gets a name that nobody can guess, and mode x refuses a file or link of that name.
+    """
+    new_path = path.with_name(f".{path.name[:40]}.{token_hex(8)}")
+    try:
+        with new_path.open("x") as file:
+            file.write(text)
+        new_path.replace(path)
+    finally:
+        new_path.unlink(missing_ok=True)
 
 
 def read_baseline(path: Path) -> tuple[BaselineEntry, ...]:

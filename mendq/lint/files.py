@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mendq.lint.folder import TemplateFolder
+from mendq.lint.folder import TemplateFolder, is_inside_folder
 from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate, get_mapping
 from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
@@ -102,6 +102,7 @@ def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
         if template_path.resolve() in seen_template_paths:
             continue
         seen_template_paths.add(template_path.resolve())
+        _require_plain_file(template_path)
         template_bytes = _read_content(template_path, MOST_TEMPLATE_BYTES + 1)
         stack_name = str(artifact_properties.get("stackName") or "")
         yield TemplateSource(
@@ -149,6 +150,7 @@ def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
             f"{folder} holds no {_MANIFEST_NAME} and no .tf file: give a template, a cdk.out "
             "folder or a folder with Terraform files"
         )
+    _require_plain_file(manifest_path)
     try:
         artifacts = json.loads(_read_content(manifest_path, MOST_TEMPLATE_BYTES))[
             "artifacts"
@@ -172,7 +174,7 @@ def _require_path_inside(folder: Path, name_in_manifest: object, outermost_folde
             `outermost_folder`.
     """
     path = folder / name_in_manifest if isinstance(name_in_manifest, str) else folder
-    if path == folder or not path.resolve().is_relative_to(outermost_folder.resolve()):
+    if path == folder or not is_inside_folder(path, outermost_folder):
         raise NotATemplate(
             f"{folder / _MANIFEST_NAME} names {str(name_in_manifest)[:120]!r}, which is not in it"
         )
@@ -191,6 +193,15 @@ def _find_deploy_target(artifact: Mapping[str, Any]) -> DeployTarget:
     if not region.startswith("unknown"):
         known_account_and_region["region"] = region
     return DeployTarget(**known_account_and_region)
+
+
+def _require_plain_file(path: Path) -> None:
+    """Raise NotATemplate for a pipe or a folder in a cdk.out folder: a pipe may never end.
+
+    The path that the user names may be a pipe, as in `mendq lint <(cdk synth)`.
+    """
+    if path.exists() and not path.is_file():
+        raise NotATemplate(f"{path} is no plain file")
 
 
 def _read_content(path: Path, most_bytes: int = _MAXIMUM_BYTES_TO_READ) -> bytes:

@@ -14,6 +14,29 @@ from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate
 MOST_NAMED_FILES = 200
 
 
+def explain_unread_file(path: Path, folder: Path) -> str:
+    """Return why a file must not be read; empty if it may be.
+
+    Opening a pipe would wait for ever, and a link may lead out of the folder or in a circle. A file
+    that does not exist has no reason: the error of reading it says so.
+    """
+    if not is_inside_folder(path, folder):
+        return "a link to a file outside the folder"
+    return "no plain file" if path.exists() and not path.is_file() else ""
+
+
+def is_inside_folder(path: Path, folder: Path) -> bool:
+    """Return True if a path is below a folder after all links are followed.
+
+    Return False for a path that the operating system refuses, and for links that lead in a circle:
+    Python before 3.13 raises RuntimeError for those.
+    """
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
 class UnreadableTemplateFile(Exception):
     """A file that a template names cannot be read. The message is the reason."""
 
@@ -42,8 +65,8 @@ class TemplateFolder:
             name: The path of the file, relative to the folder.
 
         Raises:
-            UnreadableTemplateFile: There is no such file, it is not below the folder, or it is too
-                large.
+            UnreadableTemplateFile: There is no such file, it is not below the folder, it is a pipe
+                or a folder, or it is too large.
             NotATemplate: The template names too many files.
         """
         if name in self._content_by_name:
@@ -51,12 +74,14 @@ class TemplateFolder:
         if self.path is None:
             raise UnreadableTemplateFile("it is in another file")
         path = self.path / name
-        if not path.resolve().is_relative_to(self.path.resolve()):
+        if not is_inside_folder(path, self.path):
             raise UnreadableTemplateFile("it is not below the template's folder")
         self._files_left -= 1
         if self._files_left < 0:
             raise NotATemplate(f"it names more than {MOST_NAMED_FILES} other files")
         try:
+            if path.exists() and not path.is_file():
+                raise UnreadableTemplateFile("it is no plain file")
             with path.open("rb") as file:
                 content = file.read(MOST_TEMPLATE_BYTES + 1)
         except (OSError, ValueError) as error:

@@ -16,6 +16,7 @@ from hcl2 import parses_to_tree
 from lark import Token, Tree
 from lark.exceptions import LarkError
 
+from mendq.lint.folder import explain_unread_file
 from mendq.lint.hcl_parser import HclFile, parse_hcl
 from mendq.lint.patch import (
     ALL_INSTANCES_NOTE,
@@ -137,12 +138,17 @@ def _list_queue_blocks(text_by_file: Mapping[str, str]) -> list[tuple[str, _Bloc
 def _read_texts(path_argument: str) -> dict[str, str]:
     """Return the text of the named file, or of each `.tf` file that Terraform reads in a folder.
 
-    Files that override others are last.
+    Files that override others are last. A pipe, and a link to a file outside the folder, are left
+    out, as in `mendq lint`.
     """
     path = Path(path_argument)
     if not path.is_dir():
         return {path_argument: _read_text(path_argument)}
-    return {str(file): _read_text(str(file)) for file in list_terraform_files(path)}
+    return {
+        str(file): _read_text(str(file))
+        for file in list_terraform_files(path)
+        if not explain_unread_file(file, path)
+    }
 
 
 def _find_block_address(address: str) -> str:

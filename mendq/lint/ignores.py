@@ -21,13 +21,13 @@ Rules:
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mendq.lint.folder import TemplateFolder
+from mendq.lint.folder import TemplateFolder, explain_unread_file
 from mendq.lint.serverless import is_serverless_file
 from mendq.lint.template import Template, TemplatePlace, TemplateResource, get_mapping, to_list
 from mendq.lint.terraform import TerraformTemplate
@@ -149,10 +149,10 @@ def _list_serverless_ignores(
     blocks_by_file.setdefault("", {})
     for file, block_by_line in blocks_by_file.items():
         lines = _read_lines(file, content, folder)
-        block_lines = sorted(block_by_line)
+        block_finder = _BlockFinder(lines, sorted(block_by_line))
         file_text = f" of {file}" if file else ""
         for line_number, symptom, reason in _list_comments(lines):
-            block_line = _find_block_line(lines, line_number, block_lines)
+            block_line = block_finder.find_block_line(line_number)
             block = block_by_line.get(block_line, _Block("", frozenset()))
             yield InlineIgnore(
                 symptom,
@@ -197,18 +197,31 @@ def _list_comments(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
             yield line_number, symptom, (reason or "").strip()[:_MOST_REASON_CHARACTERS]
 
 
-def _find_block_line(lines: Sequence[str], line_number: int, block_lines: Sequence[int]) -> int:
-    """Return the first line of the block that a comment is about. 0 if it is before all blocks.
+class _BlockFinder:
+    """Finds the blocks that the comments of a file are about.
 
-    A comment directly above a block is about it. Any other is about the block that it is in.
+    Each line is examined once, so that a file of nothing but comments takes no longer than another.
     """
-    next_code_line = line_number
-    while next_code_line <= len(lines) and _COMMENT_LINE_REGEX.match(lines[next_code_line - 1]):
-        next_code_line += 1
-    if next_code_line in block_lines:
-        return next_code_line
-    position = bisect_right(block_lines, line_number)
-    return block_lines[position - 1] if position else 0
+
+    def __init__(self, lines: Sequence[str], block_lines: Sequence[int]) -> None:
+        self._block_lines = block_lines
+        self._first_lines = frozenset(block_lines)
+        self._code_lines = [
+            number
+            for number, line in enumerate(lines, start=1)
+            if not _COMMENT_LINE_REGEX.match(line)
+        ]
+
+    def find_block_line(self, line_number: int) -> int:
+        """Return the first line of the block that a comment is about. 0 if it is before all blocks.
+
+        A comment directly above a block is about it. Any other is about the block that it is in.
+        """
+        position = bisect_left(self._code_lines, line_number)
+        if position < len(self._code_lines) and self._code_lines[position] in self._first_lines:
+            return self._code_lines[position]
+        position = bisect_right(self._block_lines, line_number)
+        return self._block_lines[position - 1] if position else 0
 
 
 def _list_terraform_ignores(template: Template, folder: Path) -> Iterator[InlineIgnore]:
@@ -221,6 +234,8 @@ def _list_terraform_ignores(template: Template, folder: Path) -> Iterator[Inline
     for logical_id in template.resources:
         ids_by_address.setdefault(_INDEX_REGEX.sub("", logical_id), []).append(logical_id)
     for path in sorted(folder.glob("*.tf"))[:_MOST_TERRAFORM_FILES]:
+        if explain_unread_file(path, folder):
+            continue
         for address, line_number, symptom, reason in _read_terraform_comments(path):
             logical_ids = ids_by_address.get(address, [])
             yield InlineIgnore(
@@ -247,9 +262,9 @@ def _read_terraform_comments(path: Path) -> Iterator[tuple[str, int, str, str]]:
         resource = _TERRAFORM_RESOURCE_REGEX.match(line)
         if resource:
             address_by_line[line_number] = ".".join(resource.groups())
-    block_lines = sorted(address_by_line)
+    block_finder = _BlockFinder(lines, sorted(address_by_line))
     for line_number, symptom, reason in _list_comments(lines):
-        block_line = _find_block_line(lines, line_number, block_lines)
+        block_line = block_finder.find_block_line(line_number)
         yield address_by_line.get(block_line, ""), line_number, symptom, reason
 
 

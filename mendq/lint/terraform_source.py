@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from mendq.lint import hcl_parser
+from mendq.lint.folder import explain_unread_file, is_inside_folder
 from mendq.lint.hcl_parser import Argument, Block, HclFile, parse_hcl
 from mendq.lint.hcl_values import (
     CannotEvaluate,
@@ -75,6 +76,8 @@ _MOST_MODULES = 200
 _MOST_MODULE_LEVELS = 8
 _MOST_DEFAULT_CHARACTERS = 200
 _STEPS_PER_BYTE = 1
+# As for a node of YAML: converting one takes a few microseconds.
+_STEPS_PER_NODE = 16
 # Type of a resource that lint does not read, but to which an argument refers.
 _OTHER_RESOURCE_TYPE = "AWS::Terraform::Resource"
 # Type that stands for a module that is not read. It may change what it gets.
@@ -187,8 +190,9 @@ def _load_folder(folder: Path, outermost_folder: Path, budget: WorkBudget) -> _M
         raise NotATemplate(f"{folder}: more than {_MOST_FILES} files")
     block_by_key = dict[tuple[str, ...], Block]()
     for path in paths:
-        if not _is_inside(path, outermost_folder):
-            files.reason_by_unread_file[str(path)] = "a link to a file outside the folder"
+        reason = explain_unread_file(path, outermost_folder)
+        if reason:
+            files.reason_by_unread_file[str(path)] = reason
             continue
         body = parse_hcl(_read_file(path, budget))
         if is_override_file(path):
@@ -198,13 +202,9 @@ def _load_folder(folder: Path, outermost_folder: Path, budget: WorkBudget) -> _M
         files.bodies.append(body)
     variable_paths = [folder / "terraform.tfvars", *sorted(folder.glob("*.auto.tfvars"))]
     for path in variable_paths:
-        if path.is_file() and _is_inside(path, outermost_folder):
+        if path.is_file() and is_inside_folder(path, outermost_folder):
             files.variable_values |= parse_hcl(_read_file(path, budget)).argument_by_name
     return files
-
-
-def _is_inside(path: Path, outermost_folder: Path) -> bool:
-    return path.resolve().is_relative_to(outermost_folder.resolve())
 
 
 def _has_block_again(body: Block, block_by_key: dict[tuple[str, ...], Block]) -> bool:
@@ -630,7 +630,7 @@ class _Module:
         if not isinstance(source, str) or not source.startswith(("./", "../")):
             return "its module is not in this folder"
         folder = self.folder / source
-        if not _is_inside(folder, self.reader.outermost_folder):
+        if not is_inside_folder(folder, self.reader.outermost_folder):
             return "its module is outside the folder: lint the module's folder, or the plan"
         if not folder.is_dir() or not list_terraform_files(folder):
             return "its module's folder holds no .tf file"
@@ -1079,8 +1079,11 @@ class _SourceReader(TerraformConverter):
         return settings
 
     def _make_node(self, value: Any, depth: int) -> Any:
-        """Convert a value to the form of a decoded template, with references as functions."""
-        self.budget.use_steps(2)
+        """Convert a value to the form of a decoded template, with references as functions.
+
+        A list that locals repeat counts, and is converted, each time.
+        """
+        self.budget.use_steps(_STEPS_PER_NODE)
         if depth > MAXIMUM_NESTED_LEVELS:
             raise NotATemplate(f"a value nested more than {MAXIMUM_NESTED_LEVELS} deep")
         if isinstance(value, dict):

@@ -191,3 +191,16 @@ def test_baseline_that_is_a_folder_exits_2_and_says_what_is_wrong(
     assert result.exit_code == 2
     assert f"{BASELINE} cannot be {problem}: Is a directory" in result.stderr
     assert list((folder / BASELINE).iterdir()) == []
+
+
+@pytest.mark.parametrize("link_name", [BASELINE, f"{BASELINE}.new"])
+def test_write_baseline_never_writes_through_a_link_and_leaves_no_other_file(
+    folder: Path, link_name: str
+) -> None:
+    victim = folder / "victim"
+    victim.write_text("mine")
+    (folder / link_name).symlink_to(victim)
+    _write("shop.yaml")
+    assert victim.read_text() == "mine"
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"shop.yaml", "victim", BASELINE, link_name}

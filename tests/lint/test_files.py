@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,11 @@ def test_cloud_assembly_is_read_with_nested_stages_and_each_stacks_account_and_r
     [
         *(
             {"A": make_stack_artifact(file)}
-            for file in ("../outside.json", "/etc/passwd", "link.json", None, 5)
+            for file in ("../outside.json", "/etc/passwd", "link.json", "loop", None, 5)
         ),
         *(
             {"A": make_nested_assembly_artifact(folder)}
-            for folder in ("..", ".", "empty", "circular")
+            for folder in ("..", ".", "empty", "circular", "loop")
         ),
         {"A": {"type": "cdk:cloud-assembly", "properties": "x"}},
         *({"A": "x"}, {}, [], None),
@@ -72,9 +73,20 @@ def test_cloud_assembly_manifest_that_names_no_file_inside_its_folder_is_refused
     (out / "link.json").symlink_to(tmp_path / "outside.json")
     (out / "empty").mkdir()
     (out / "circular").symlink_to(out)
+    (out / "loop").symlink_to(out / "loop")
     with pytest.raises(NotATemplate) as refused:
         _list_sources(out)
     assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("pipe_name", ["manifest.json", "Shop.template.json"])
+def test_pipe_in_a_cloud_assembly_is_refused_and_not_opened(tmp_path: Path, pipe_name: str) -> None:
+    artifact = make_stack_artifact("Shop.template.json", "aws://123456789012/eu-west-1")
+    out = write_cloud_assembly(tmp_path / "cdk.out", {"Shop": artifact})
+    (out / pipe_name).unlink(missing_ok=True)
+    os.mkfifo(out / pipe_name)
+    with pytest.raises(NotATemplate, match="no plain file"):
+        _list_sources(out)
 
 
 def test_template_over_the_size_limit_is_read_only_one_byte_past_the_limit(tmp_path: Path) -> None:

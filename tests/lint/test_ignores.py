@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mendq.cli.app import app
+from mendq.lint import ignores
 from tests.lint.builders import FAULTY_TEMPLATE
 from tests.lint.plans import make_new_queue, make_plan
 
@@ -171,6 +173,24 @@ def test_comment_before_all_blocks_ignores_nothing_and_is_stale(tmp_path: Path) 
     assert _list(document, "ignored") == set()
     (stale,) = document["stale"]
     assert (stale["symptom"], stale["where"][-17:]) == (VISIBILITY, "comment in line 1")
+
+
+def test_each_line_of_a_file_full_of_ignores_is_examined_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comment_regex = ignores._COMMENT_LINE_REGEX
+    examined_lines: list[str] = []
+
+    class CountingRegex:
+        def match(self, line: str) -> re.Match[str] | None:
+            examined_lines.append(line)
+            return comment_regex.match(line)
+
+    monkeypatch.setattr(ignores, "_COMMENT_LINE_REGEX", CountingRegex())
+    comments = f"# mendq: ignore {VISIBILITY}: {REASON}\n" * 50
+    document = _lint_serverless(tmp_path, comments + SERVERLESS)
+    assert len(document["stale"]) == 50
+    assert len(examined_lines) == len(SERVERLESS.splitlines()) + 50
 
 
 def _lint_plan(tmp_path: Path, terraform: str) -> Any:

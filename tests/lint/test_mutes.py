@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -235,3 +236,26 @@ def test_mute_list_that_is_a_folder_exits_2_and_lints_nothing(folder: Path) -> N
     result = _run()
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"{FILE_NAME} cannot be read: Is a directory" in result.stderr
+
+
+def test_mute_list_that_is_a_pipe_is_refused_and_not_opened(folder: Path) -> None:
+    os.mkfifo(folder / FILE_NAME)
+    result = CliRunner().invoke(app, ["lint", "shop.yaml"])
+    assert result.exit_code == 2
+    assert "no plain file" in result.stderr
+
+
+def test_mute_list_with_a_key_of_very_many_parts_is_refused_before_it_is_parsed(
+    folder: Path,
+) -> None:
+    (folder / FILE_NAME).write_text("a" + ".a" * 200_000 + " = 1\n")
+    result = CliRunner().invoke(app, ["lint", "shop.yaml"])
+    assert result.exit_code == 2
+    assert "10,000 dots" in result.stderr
+
+
+def test_mute_list_with_a_number_of_too_many_digits_is_refused_in_one_line(folder: Path) -> None:
+    (folder / FILE_NAME).write_text(f"[[mute]]\nqueue = {'9' * 5_000}\n")
+    result = CliRunner().invoke(app, ["lint", "shop.yaml"])
+    assert result.exit_code == 2
+    assert "is not valid TOML" in result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,17 @@ def test_git_applies_a_patch_of_a_terraform_file_without_a_final_newline(
     path.write_text(text)
     _apply(_patch(path), tmp_path)
     assert path.read_text() == text.replace("{\n", f"{{\n{TIMEOUT_LINE}\n", 1)
+
+
+def test_patch_of_a_folder_reads_neither_pipes_nor_links_to_files_outside(tmp_path: Path) -> None:
+    (tmp_path / "secret.tf").write_text(QUEUE)
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (shop / "link.tf").symlink_to(tmp_path / "secret.tf")
+    os.mkfifo(shop / "pipe.tf")
+    (shop / "a.tf").write_text("")
+    with pytest.raises(QueueNotFound):
+        _patch(shop)
 
 
 def test_git_applies_a_patch_of_a_yaml_template_without_a_final_newline(tmp_path: Path) -> None:

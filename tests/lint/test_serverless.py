@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -290,6 +291,8 @@ def test_lint_finding_in_a_file_beside_a_serverless_file_names_that_file_and_its
         ("../queues.yml", "it is not below the template's folder"),
         ("/etc/passwd.yml", "it is not below the template's folder"),
         ("link.yml", "it is not below the template's folder"),
+        ("loop.yml", "it is not below the template's folder"),
+        ("pipe.yml", "it is no plain file"),
         ("none.yml", "there is no such file"),
         ("queues.js", "only YAML and JSON files are read"),
         ("broken.yml", "no YAML"),
@@ -302,6 +305,8 @@ def test_lint_lists_a_file_that_it_does_not_read_with_the_reason(
     folder.mkdir()
     (tmp_path / "queues.yml").write_text(f"Resources:\n  {ORDERS}")
     (folder / "link.yml").symlink_to(tmp_path / "queues.yml")
+    (folder / "loop.yml").symlink_to(folder / "loop.yml")
+    os.mkfifo(folder / "pipe.yml")
     result = _lint_folder(
         folder,
         {

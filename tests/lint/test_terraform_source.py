@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -328,7 +329,8 @@ module "short" {
 
 
 @pytest.mark.parametrize(
-    "source", ["terraform-aws-modules/sqs/aws", "../outside", "./gone", "./loop", "./out"]
+    "source",
+    ["terraform-aws-modules/sqs/aws", "../outside", "./gone", "./loop", "./out", "./circle"],
 )
 def test_module_from_elsewhere_is_listed_as_not_judged_and_no_file_outside_is_read(
     tmp_path: Path, source: str
@@ -338,6 +340,7 @@ def test_module_from_elsewhere_is_listed_as_not_judged_and_no_file_outside_is_re
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "outside" / "main.tf").write_text(MODULE_QUEUE)
     (shop / "out").symlink_to(tmp_path / "outside")
+    (shop / "circle").symlink_to(shop / "circle")
     (shop / "loop" / "main.tf").write_text('module "m" { source = "../loop" }')
     mapping = MAPPING.replace("aws_sqs_queue.orders.arn", "module.m.arn")
     result = _lint(shop, f'module "m" {{ source = "{source}" }}', FUNCTION, mapping)
@@ -356,6 +359,28 @@ def test_linked_file_from_outside_the_folder_is_not_read(tmp_path: Path) -> None
     result = _lint(shop, FUNCTION)
     assert result.queues == 0
     assert [place.because for place in result.not_judged] == ["a link to a file outside the folder"]
+
+
+def test_link_in_a_circle_and_pipe_among_terraform_files_are_listed_and_not_opened(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "circle.tf").symlink_to(tmp_path / "circle.tf")
+    os.mkfifo(tmp_path / "pipe.tf")
+    result = _lint(tmp_path, QUEUE)
+    assert result.queues == 1
+    assert {place.because for place in result.not_judged} == {
+        "a link to a file outside the folder",
+        "no plain file",
+    }
+
+
+def test_list_that_locals_double_many_times_is_refused_before_it_is_converted(
+    tmp_path: Path,
+) -> None:
+    lists = "".join(f"a{level} = [local.a{level + 1}, local.a{level + 1}]\n" for level in range(19))
+    queue = 'resource "aws_sqs_queue" "q" {\n  policy = jsonencode(local.a0)\n}'
+    with pytest.raises(NotATemplate, match="8,000,000 steps"):
+        _lint(tmp_path, f"locals {{\n{lists}a19 = []\n}}", queue)
 
 
 def test_override_file_changes_arguments_of_another_file_and_is_named(tmp_path: Path) -> None:
