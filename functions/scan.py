@@ -12,6 +12,7 @@ from mendq.cases.finding import ScanResult
 from mendq.model.names import OwnMetric
 from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
+from mendq.scan.mutes import describe_muted_harm
 from mendq.scan.reader import Paces
 
 # The log names at most this many errors and findings. If every queue fails, the errors have the
@@ -40,8 +41,15 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
 
 def log_scan_result(scan_result: ScanResult, log: Logger) -> dict[str, int]:
     """Log findings, errors and the numbers of a run. Return the numbers."""
-    for finding in islice(scan_result.findings, _MAXIMUM_LOGGED_FINDINGS):
+    for finding in islice(scan_result.reported_findings, _MAXIMUM_LOGGED_FINDINGS):
         log.info("found a symptom", finding=finding.document())
+    for finding in islice(scan_result.muted_findings, _MAXIMUM_LOGGED_FINDINGS):
+        log.info("a mute hides a symptom", finding=finding.document())
+    harm_text = describe_muted_harm(
+        str(finding.severity_class) for finding in scan_result.muted_findings
+    )
+    if harm_text:
+        log.warning(harm_text)
     for queue_arn, error in islice(scan_result.error_by_target.items(), _MAXIMUM_LOGGED_ERRORS):
         log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
     scan_totals = _make_scan_totals(scan_result)
@@ -58,7 +66,8 @@ def _make_scan_totals(scan_result: ScanResult) -> dict[str, int]:
         "measured": scan_result.measured,
         "metrics": scan_result.metrics,
         "skipped_for_budget": len(scan_result.skipped_arns),
-        "findings": len(scan_result.findings),
+        "findings": len(scan_result.reported_findings),
+        "muted": len(scan_result.muted_findings),
         "errors": len(scan_result.error_by_target),
     }
 

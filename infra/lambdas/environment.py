@@ -21,6 +21,7 @@ from mendq.model.case import Severity
 from mendq.model.consent import Consent
 from mendq.model.limits import Bounds, Limits, Timing
 from mendq.model.mode import Mode
+from mendq.model.mutes import Mute
 from mendq.model.settings import (
     DeliverReportSettings,
     FollowUpSettings,
@@ -75,6 +76,7 @@ class OwnerArguments(CaseArguments):
     consent: Consent
     autonomy: Mapping[str, Mode]
     freeze_calendars: tuple[str, ...]
+    mutes: tuple[Mute, ...]
 
 
 def _make_case_arguments(resources: StackResources) -> CaseArguments:
@@ -101,6 +103,7 @@ def _make_owner_arguments(resources: StackResources) -> OwnerArguments:
         "consent": resources.consent,
         "autonomy": resources.settings.autonomy,
         "freeze_calendars": resources.settings.freeze_calendars,
+        "mutes": resources.settings.mutes,
     }
 
 
@@ -153,6 +156,7 @@ def make_scan_settings(resources: StackResources, peer_lambdas: PeerLambdas) -> 
         timing=resources.settings.timing,
         consent=resources.consent,
         heal_function=peer_lambdas.heal_function_name,
+        mutes=resources.settings.mutes,
     )
 
 
@@ -169,6 +173,7 @@ def make_scan_only_settings(
         urgent_topic_arn=topic_arn,
         chat=settings.notifications.chat.severities,
         docs_url=settings.docs_url,
+        mutes=settings.mutes,
     )
 
 

@@ -18,9 +18,9 @@ from infra.roles import make_role
 from infra.settings.reading import Mistake, SettingsRefused
 from mendq.model.settings import LambdaSettings, environment_variable_of
 
-# The most characters of all environment variables of a Lambda.
+# The most bytes of all environment variables of a Lambda.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-MAXIMUM_ENVIRONMENT_CHARACTERS = 4_096
+MAXIMUM_ENVIRONMENT_BYTES = 4_096
 # A part of a text that only CloudFormation can fill in. Its length is estimated: 12 digits for the
 # account id, and the longest possible name or ARN for everything else.
 _CDK_TOKEN_PATTERN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
@@ -37,6 +37,14 @@ _LIST_SETTING_BY_VARIABLE = {
     environment_variable_of("team_topic_arns"): "notifications.teams",
     environment_variable_of("recipients"): "report.recipients",
     environment_variable_of("organization_accounts"): "organization.accounts",
+    environment_variable_of("mutes"): "mutes",
+}
+_FEWER_NAMES_REMEDY = "name fewer; for queues, say the start of several names and a *, or tag them"
+_REMEDY_BY_LIST_SETTING = {
+    "mutes": (
+        "keep fewer: give shorter reasons, mute several queues with the start of their names and a "
+        "*, remove mutes that have ended, or tag a queue mendq=off"
+    )
 }
 
 
@@ -51,20 +59,22 @@ def set_environment(function: lambda_.Function, settings: LambdaSettings) -> Non
         name: len(name) + _estimate_longest_length(value)
         for name, value in value_by_variable.items()
     }
-    if sum(length_by_variable.values()) > MAXIMUM_ENVIRONMENT_CHARACTERS:
+    if sum(length_by_variable.values()) > MAXIMUM_ENVIRONMENT_BYTES:
         longest_variable = max(
             _LIST_SETTING_BY_VARIABLE, key=lambda name: length_by_variable.get(name, 0)
         )
-        remedy = "name fewer; for queues, say the start of several names and a *, or tag them"
-        fault = "more names than the 4 KB of a Lambda's environment hold"
-        raise SettingsRefused([Mistake(_LIST_SETTING_BY_VARIABLE[longest_variable], fault, remedy)])
+        setting = _LIST_SETTING_BY_VARIABLE[longest_variable]
+        contents = "text" if setting == "mutes" else "names"
+        fault = f"more {contents} than the 4 KB of a Lambda's environment hold"
+        remedy = _REMEDY_BY_LIST_SETTING.get(setting, _FEWER_NAMES_REMEDY)
+        raise SettingsRefused([Mistake(setting, fault, remedy)])
     for name, value in value_by_variable.items():
         function.add_environment(name, value)
 
 
 def _estimate_longest_length(value: str) -> int:
-    """Return the greatest length of a text after CloudFormation has filled in its values."""
-    estimated_length = len(_CDK_TOKEN_PATTERN.sub("", value))
+    """Return the most bytes of a text after CloudFormation has filled in its values."""
+    estimated_length = len(_CDK_TOKEN_PATTERN.sub("", value).encode())
     for cdk_token in _CDK_TOKEN_PATTERN.finditer(value):
         is_account_id_token = cdk_token[1] is not None
         estimated_length += _ACCOUNT_ID_DIGITS if is_account_id_token else _LONGEST_NAME_LENGTH

@@ -107,6 +107,7 @@ JOB_SOURCE_PATHS = (
 # Modules in JOB_SOURCE_PATHS that only Lambdas need. They import the compiled package msgspec when
 # they are loaded. The job's own modules must load even where no compiled package can be loaded.
 _LAMBDA_ONLY_MODULES = (
+    "mendq/model/mutes.py",
     "mendq/model/prices.py",
     "mendq/model/seal.py",
     "mendq/model/settings.py",

@@ -8,7 +8,7 @@ the docstring of its class.
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -18,6 +18,8 @@ from infra.settings.hook import HookSettings
 from infra.settings.reading import (
     ComparedSection,
     Conflict,
+    Mistake,
+    make_entries_bounds,
     make_list_bounds,
     make_name_bounds,
     make_text_bounds,
@@ -29,6 +31,7 @@ from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.model.case import Severity
 from mendq.model.limits import Limits, Range, Timing
 from mendq.model.mode import Mode
+from mendq.model.mutes import Mute, read_mute_entries
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.settings import ACCOUNT_SCOPE, FULL_ALARMS, ORGANIZATION_SCOPE
 
@@ -369,6 +372,29 @@ _AUTONOMY_BOUNDS = Meta(
 )
 
 
+# A longer list does not fit into a Lambda's environment either (`set_environment`).
+_MOST_MUTES = 100
+
+
+def _read_mutes(entries: Sequence[Any]) -> tuple[tuple[Mute, ...], list[Mistake]]:
+    """Read the mutes with the reader of `mendq.toml`. Return them with their mistakes."""
+    mutes, mute_mistakes = read_mute_entries(
+        entries, SYMPTOM_BY_NAME, lambda field_name, text: f'"{field_name}": "{text}"'
+    )
+    mistakes = [
+        Mistake(
+            f"[{mistake.number - 1}]{'.' if mistake.field else ''}{mistake.field}",
+            mistake.fault,
+            mistake.cure,
+        )
+        for mistake in mute_mistakes
+    ]
+    return mutes, mistakes
+
+
+_MUTES_BOUNDS = make_entries_bounds("{queue, symptom, reason, until}", _MOST_MUTES, _read_mutes)
+
+
 @dataclass(frozen=True)
 class ManagingSettings:
     """The queues that Mendq manages, and how far Mendq may go there."""
@@ -395,6 +421,9 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
 
     limits: Limits = field(default=Limits())
     timing: Timing = field(default=Timing())
+    mutes: Annotated[tuple[Mute, ...], _MUTES_BOUNDS] = ()
+    """Findings that are intended: the deployed scan and heal keep quiet about them until a day that
+    you choose. [The fields](#mutes-of-a-deployed-mendq) are those of `mendq.toml`."""
     freeze_calendars: Annotated[
         tuple[Annotated[str, _CALENDAR_ARN_BOUNDS], ...],
         make_list_bounds("ARNs of SSM Change Calendars", 10),

@@ -54,8 +54,29 @@ until = 2027-06-30
 All four fields are needed. Muted findings are listed with their reason and do not count. A mute
 that has ended mutes nothing and is reported. A mute is also reported if it is not needed any more:
 the run fully checked the queues that it names, and none has the symptom. A list with mistakes is
-refused as a whole, with each field and its remedy. The deployed scan does not read
-the list: there the tag `mendq` of a queue, and `autonomy`, say what Mendq does."""
+refused as a whole, with each field and its remedy.
+
+## Mutes of a deployed Mendq
+
+The setting `mutes` is the same list for the deployed scan and heal, with the same fields:
+
+```json
+"mutes": [{"queue": "orders-audit*", "symptom": "dlq_missing",
+           "reason": "every record is kept by hand", "until": "2027-06-30"}]
+```
+
+A muted symptom opens no case, notifies nobody and is not fixed, whether the scan finds it or calls
+fail. A fix that was made before is still verified, and a case that waits for a person still waits.
+Other symptoms of the queue are handled as before, also if the muted one would explain them: a
+muted `consumer_stopped` does not hide `messages_expire`. Only a fix that must come after another
+symptom still waits for it: while a muted `consumer_failing` shows, no DLQ is attached.
+
+Nothing is hidden without a trace. The muted findings of each hour are in
+[the hour's object](case-bucket.md) with their reason, and `mendq doctor` and the scan's log count
+them and say what they do: "2 muted findings lose or duplicate messages". `make synth` and `mendq
+doctor` name mutes that have ended, and `mendq doctor` those that no finding needs. All settings of
+a Lambda together have 4 KB, room for about 20 mutes; `make synth` refuses more. A deployed stack of
+an earlier version knows no mutes until it is deployed again."""
 
 
 def render_page() -> str:

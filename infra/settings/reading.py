@@ -123,6 +123,26 @@ def make_list_bounds(entries_description: str, maximum_entries: int = 200) -> Me
     return Meta(title=f"list of {entries_description}", max_length=maximum_entries)
 
 
+def make_entries_bounds(
+    entries_description: str,
+    maximum_entries: int,
+    read_entries: Callable[[Sequence[Any]], tuple[tuple[Any, ...], Iterable[Mistake]]],
+) -> Meta:
+    """Return the bounds of a list that has a reader of its own.
+
+    Args:
+        entries_description: describes the entries.
+        maximum_entries: the most entries that the list may have.
+        read_entries: returns the values of a list and its mistakes. The path of a mistake begins
+            with the place of the entry, such as `[0].queue`.
+    """
+    return Meta(
+        title=f"list of {entries_description}",
+        max_length=maximum_entries,
+        extra={"read_entries": read_entries},
+    )
+
+
 _NUMBER_NAME_BY_TYPE = {int: "whole number", float: "number"}
 # Bounds of types that need no annotation.
 _DEFAULT_BOUNDS = {
@@ -217,6 +237,8 @@ class SettingsReader:
         if is_duplicate_key_marker(raw_value):
             return self.add_mistake(path or "mendq", "is there twice", "leave one out")
         plain_type, bounds = split_type_and_bounds(setting_type)
+        if isinstance(bounds, Meta) and bounds.extra and "read_entries" in bounds.extra:
+            return self._read_entries(bounds, raw_value, path)
         if is_dataclass(plain_type):
             return self._read_section(plain_type, raw_value, path)
         if get_origin(plain_type) is tuple:
@@ -300,6 +322,20 @@ class SettingsReader:
 
         Add a mistake if it is no list, is too long, or has an entry twice.
         """
+        entries = self._check_list(bounds, raw_value, path)
+        return tuple(
+            self.read(entry_type, entry, f"{path}[{index}]") for index, entry in enumerate(entries)
+        )
+
+    def _read_entries(self, bounds: Meta, raw_value: object, path: str) -> Any:
+        """Convert a list with the function `read_entries` of its bounds (`make_entries_bounds`)."""
+        entries = self._check_list(bounds, raw_value, path)
+        values, mistakes = (bounds.extra or {})["read_entries"](entries)
+        self.mistakes += [replace(mistake, path=f"{path}{mistake.path}") for mistake in mistakes]
+        return values
+
+    def _check_list(self, bounds: Meta, raw_value: object, path: str) -> Sequence[Any]:
+        """Return the entries of a list. Add mistakes, and return none if it is unusable."""
         if not isinstance(raw_value, (list, tuple)):
             fault = f"{shorten_value(raw_value)} is not a {bounds.title}"
             self.add_mistake(path, fault, "write it as [..]")
@@ -307,15 +343,13 @@ class SettingsReader:
         maximum_entries = bounds.max_length or 0
         if len(raw_value) > maximum_entries:
             fault = f"{len(raw_value)} entries are too many"
-            return self.add_mistake(path, fault, f"keep at most {maximum_entries}")
+            self.add_mistake(path, fault, f"keep at most {maximum_entries}")
+            return ()
         for index, entry in enumerate(raw_value):
             if entry in raw_value[:index]:
                 fault = f"{shorten_value(entry)} is there twice"
                 self.add_mistake(f"{path}[{index}]", fault, "leave one out")
-        return tuple(
-            self.read(entry_type, entry, f"{path}[{index}]")
-            for index, entry in enumerate(raw_value)
-        )
+        return raw_value
 
     def _read_mapping(
         self,

@@ -17,6 +17,7 @@ USED_SETTINGS = frozenset(
     {
         "scanOnly",
         "queues",
+        "mutes",
         "limits.scanMetricsPerDay",
         "timing.propagationSeconds",
         "timing.measuringMinutes",

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from infra.settings.deployment import (
     EXPECTED_EVENTS_WITHOUT_WARNING,
@@ -241,6 +242,9 @@ def list_warnings(
     reads_existing_bucket = settings.trail.bucket is not None and settings.nightly.enabled
     if reads_existing_bucket and settings.trail.bucket_region is None:
         yield "trail.bucketRegion is not said: nightly runs fail unless it is the stack's region"
+    for index, mute in enumerate(settings.mutes):
+        if mute.has_ended(datetime.now(UTC).date()):
+            yield f"mutes[{index}]: {mute.ended_text}"
     yield from _warn_about_recipients(settings)
 
 

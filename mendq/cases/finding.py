@@ -15,7 +15,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError, convert, json
+from msgspec import Meta, Struct, ValidationError, convert, json, to_builtins
 
 from mendq.cases.measured_facts import (
     MOST_PACKED_CHARACTERS,
@@ -23,6 +23,7 @@ from mendq.cases.measured_facts import (
     pack_measured_facts,
 )
 from mendq.model.facts import SourceCheck
+from mendq.model.mutes import Mute, MuteUse
 from mendq.model.queue import QUEUE_ARN_PATTERN
 from mendq.model.severity_class import SeverityClass
 from mendq.model.time_text import format_time
@@ -113,6 +114,7 @@ class Finding:
         severity_class: The severity class; None for the class that the symptom usually has.
         measured: The metrics that the scan has read about the queue; None if it read none, or not
             all that heal may need.
+        mute: The mute that hides the finding; None if people may hear of it.
     """
 
     queue_arn: str
@@ -129,6 +131,7 @@ class Finding:
     is_hygiene: bool = field(default=False, compare=False)
     severity_class: SeverityClass | None = field(default=None, compare=False)
     measured: MeasuredFacts | None = field(default=None, compare=False)
+    mute: Mute | None = field(default=None, compare=False)
 
     @property
     def reference(self) -> FindingReference:
@@ -162,6 +165,10 @@ class Finding:
         }
         if self.seconds_left is not None:
             document["seconds_left"] = int(self.seconds_left)
+        if self.mute is not None:
+            document["class"] = self.severity_class
+            document["muted_because"] = self.mute.reason
+            document["muted_until"] = self.mute.until.isoformat()
         return document
 
 
@@ -193,6 +200,7 @@ class ScanResult:
         record_by_queue_name: What the next scan must know about the queues.
         unjudged_reason_by_symptom: The reason by symptom that could not be judged for some queues,
             although nothing else failed for them.
+        mute_uses: What the run says of each mute of the settings.
     """
 
     queues_scanned: int = 0
@@ -212,6 +220,17 @@ class ScanResult:
     measuring_reason_by_arn: Mapping[str, str] = field(default_factory=dict)
     record_by_queue_name: ScanHistory = field(default_factory=dict)
     unjudged_reason_by_symptom: Mapping[str, str] = field(default_factory=dict)
+    mute_uses: tuple[MuteUse, ...] = ()
+
+    @property
+    def reported_findings(self) -> tuple[Finding, ...]:
+        """The findings that are not muted."""
+        return tuple(finding for finding in self.findings if finding.mute is None)
+
+    @property
+    def muted_findings(self) -> tuple[Finding, ...]:
+        """The findings that a mute of the settings hides."""
+        return tuple(finding for finding in self.findings if finding.mute is not None)
 
     @property
     def skipped_arns(self) -> tuple[str, ...]:
@@ -241,11 +260,14 @@ class ScanResult:
             "skipped_because": {**self.skip_reason_by_arn},
             "measured_because": {**self.measuring_reason_by_arn},
             "not_judged": {**self.unjudged_reason_by_symptom},
-            "findings": [finding.document() for finding in sorted(self.findings)],
+            "findings": [finding.document() for finding in sorted(self.reported_findings)],
+            "muted": [finding.document() for finding in sorted(self.muted_findings)],
+            "mutes": [to_builtins(use) for use in self.mute_uses],
             "queues": self.levels_by_arn,
         }
 
 
+_MUTE_COUNT_NAMES = ("findings", "checked", "unchecked")
 _SCAN_COUNT_NAMES = ("queues_scanned", "gone", "unseen", "suspects", "measured")
 
 
@@ -268,9 +290,12 @@ def merge_documents(
     have written `earlier_document`, so a missing key other than `findings` means 0 or empty.
     """
     finding_by_queue_and_symptom: dict[tuple[str, str], Mapping[str, Any]] = {}
+    muted_by_queue_and_symptom: dict[tuple[str, str], Mapping[str, Any]] = {}
     for document in (earlier_document, later_document):
         for finding in document["findings"]:
             finding_by_queue_and_symptom[finding["queue_arn"], finding["symptom"]] = finding
+        for finding in document.get("muted", ()):
+            muted_by_queue_and_symptom[finding["queue_arn"], finding["symptom"]] = finding
     count_names = (*_SCAN_COUNT_NAMES, "skipped_for_budget", "failed")
     count_by_name = {
         name: earlier_document.get(name, 0) + later_document[name] for name in count_names
@@ -290,8 +315,28 @@ def merge_documents(
             finding_by_queue_and_symptom[queue_and_symptom]
             for queue_and_symptom in sorted(finding_by_queue_and_symptom)
         ],
+        "muted": [
+            muted_by_queue_and_symptom[queue_and_symptom]
+            for queue_and_symptom in sorted(muted_by_queue_and_symptom)
+        ],
+        "mutes": _add_mute_uses(earlier_document.get("mutes", ()), later_document["mutes"]),
         "queues": {**earlier_document.get("queues", {}), **later_document["queues"]},
     }
+
+
+def _add_mute_uses(
+    earlier_uses: Iterable[Mapping[str, Any]], later_uses: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return what two runs say of each mute of the later run, with the numbers added."""
+    earlier_use_by_mute = {
+        (use["queue"], use["symptom"], use["until"]): use for use in earlier_uses
+    }
+    merged_uses = list[dict[str, Any]]()
+    for use in later_uses:
+        earlier_use = earlier_use_by_mute.get((use["queue"], use["symptom"], use["until"]), {})
+        counts = {name: earlier_use.get(name, 0) + use[name] for name in _MUTE_COUNT_NAMES}
+        merged_uses.append({**use, **counts})
+    return merged_uses
 
 
 def _merge_texts(

@@ -77,6 +77,7 @@ def _convert_scan_only_settings(settings: ScanOnlySettings) -> OwnerSettings:
         chat=settings.chat,
         docs_url=settings.docs_url,
         consent=settings.consent,
+        mutes=settings.mutes,
     )
 
 

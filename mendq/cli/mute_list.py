@@ -14,8 +14,7 @@ import typer
 
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.exit_codes import CommandError, Exit
-from mendq.model.mutes import Mute, MutesUnreadable, read_mutes
-from mendq.notifications.text import format_count
+from mendq.model.mutes import Mute, MutesUnreadable, explain_stale_mute, read_mutes
 
 FILE_NAME = "mendq.toml"
 _MOST_BYTES = 1024 * 1024
@@ -111,16 +110,9 @@ class MuteList:
         for number, mute in enumerate(self.mutes):
             because = ""
             if mute.has_ended(self.today):
-                because = (
-                    f"the mute of {mute.queue} ended on {mute.until}: fix the fault, give the "
-                    "mute a later day, or remove it"
-                )
+                because = mute.ended_text
             elif self._is_checked_everywhere(number, mute) and not self._used_counts[number]:
-                count_text = format_count(self._checked_counts[number], "checked queue")
-                because = (
-                    f"{mute.queue} names {count_text}, and none has the symptom. If the fault is "
-                    "fixed, remove the mute, so that you hear of it if it comes back"
-                )
+                because = explain_stale_mute(mute.queue, self._checked_counts[number])
             if because:
                 yield f"{self.file}, mute {number + 1}", mute, because
 

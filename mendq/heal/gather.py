@@ -13,6 +13,8 @@ these groups are declined first, in this order, and `decide` is never asked:
                             it. Anyone can make calls fail on a name that they have made up.
     not_managed             Neither settings nor tags give the queue a mode. A finding about a DLQ
                             that Mendq made for a managed queue is reported nevertheless.
+    muted                   A mute of the settings holds for the queue and the symptom, and no fix
+                            of an open case needs the failed calls as evidence.
     queue_refuses_us        The queue's policy denies Mendq access, so tags or facts are unknown.
     case_store_unreadable   The case store holds something unreadable, so the history is unknown.
 
@@ -77,9 +79,11 @@ from mendq.model.harms import (
 )
 from mendq.model.metrics import Measurement, Window
 from mendq.model.mode import Mode
+from mendq.model.mutes import Mute, find_mute
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
+from mendq.model.state import STATES_WITH_FIX_IN_PLACE
 from mendq.notifications.text import format_count
 
 Needs = Collection[Need]
@@ -195,9 +199,24 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
     situation = make_situation_if_managed(group, run, tags or {}, view)
     if isinstance(situation, Outcome):
         return situation
+    mute = _find_mute(group, view, run)
+    if mute is not None:
+        reason = f"muted in the settings until {mute.until}: {mute.reason}"
+        return make_declined_outcome("muted", reason)
     if group.must_measure and (not group.calls or _take_measuring_turn(queue_arn, run)):
         return _measure_finding(group, situation, run)
     return _add_evidence_of_calls(group, situation, run)
+
+
+def _find_mute(group: Group, view: CaseStoreView, run: FixContext) -> Mute | None:
+    """Return the mute that hides the group; None if Mendq must handle it.
+
+    A fix that was made before the mute is still verified, so its failed calls count.
+    """
+    if view.case is not None and view.case.state in STATES_WITH_FIX_IN_PLACE:
+        return None
+    queue_name = parse_queue_arn(group.queue_arn).name
+    return find_mute(run.settings.mutes, queue_name, group.symptom.name, run.now.date())
 
 
 def _send_unsent_notification(group: Group, view: CaseStoreView, run: FixContext) -> None:

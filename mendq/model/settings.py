@@ -14,6 +14,7 @@ from mendq.model.case import Severity
 from mendq.model.consent import Consent
 from mendq.model.limits import Bounds, Limits, Timing
 from mendq.model.mode import Mode
+from mendq.model.mutes import Mute
 from mendq.model.queue import refuse_repeated_keys
 from mendq.model.steps import Owner
 
@@ -142,6 +143,7 @@ class OwnerSettings(ManagedCaseSettings, frozen=True, kw_only=True):
 
     autonomy: Mapping[str, Mode] = field(default_factory=dict)
     freeze_calendars: tuple[NonEmptyText, ...] = ()
+    mutes: tuple[Mute, ...] = ()
 
 
 class RedriveSettings(OwnerSettings, frozen=True, kw_only=True):
@@ -181,6 +183,7 @@ class ScanSettings(CaseStoreSettings, frozen=True, kw_only=True):
 
     consent: Consent = Consent()
     heal_function: NonEmptyText
+    mutes: tuple[Mute, ...] = ()
 
 
 class ScanOnlySettings(CaseTableSettings, frozen=True, kw_only=True):
@@ -190,6 +193,7 @@ class ScanOnlySettings(CaseTableSettings, frozen=True, kw_only=True):
     urgent_topic_arn: NonEmptyText
     chat: tuple[Severity, ...] = ()
     docs_url: NonEmptyText | None = None
+    mutes: tuple[Mute, ...] = ()
 
 
 class ProbeSettings(LambdaSettings, frozen=True, kw_only=True):

@@ -60,6 +60,8 @@ Rules:
    its DLQ held when the queue was last judged, and when it was in use. If that is lost, the next
    scan is like a first one. If it cannot be stored, the run reports that and continues.
 
+11. A muted finding is not sent to heal. It stays in the results (`mendq/scan/mutes.py`).
+
 This module does not decide what to do about a finding, and writes to no queue.
 """
 
@@ -91,7 +93,6 @@ from mendq.cases.finding import (
     add_managed_queues,
     count_allowed_last_metrics,
     count_allowed_metrics,
-    find_waiting_findings,
     findings_key,
     group_into_calls,
     limit_mass_findings,
@@ -114,6 +115,7 @@ from mendq.model.queue import parse_queue_arn
 from mendq.model.settings import ScanSettings
 from mendq.model.state import FINAL_STATES, State
 from mendq.model.traffic import ScanHistory, SumsShare, hour_number, is_sums_hour
+from mendq.scan.mutes import apply_mutes, find_findings_to_wait
 from mendq.scan.reader import Paces, ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.selection import merge_shared_findings
@@ -275,6 +277,12 @@ def _scan_stretch(
     for partial_result in scan(stretch_queues, reader, allowance, symptoms, history):
         result = merge_results(result, partial_result)
     result = add_source_checks(share_seconds_left(result))
+    result = apply_mutes(
+        result,
+        list_scanned_names(result, stretch_queues),
+        context.settings.mutes,
+        context.now.date(),
+    )
     note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     _send_findings_to_heal(result, managed_queues, symptoms, reader, context)
     # A DLQ that Mendq made may be unmanaged. Mendq keeps no baseline for it.
@@ -290,6 +298,11 @@ def _scan_stretch(
     result = store_history(result, listing, context.scan_store, context.now)
     end_stretch(stretch, result, stretch_queues, context.scan_store)
     return result
+
+
+def list_scanned_names(result: ScanResult, stretch_queues: Sequence[ManagedQueue]) -> list[str]:
+    """Return the names of the stretch's queues that a run has reached."""
+    return [queue.name for queue in stretch_queues if queue.name <= result.last_queue_name]
 
 
 def store_history(
@@ -382,19 +395,21 @@ def _send_findings_to_heal(
     reader: ScanReader,
     context: ScanContext,
 ) -> None:
-    """Select findings and send them to the heal Lambda (rules 6 and 7).
+    """Select findings and send them to the heal Lambda (rules 6, 7 and 11).
 
     First, the queues that show each symptom are stored (rule 6).
     """
     symptom_by_name = {symptom.name: symptom for symptom in symptoms if symptom.plan}
     open_cases = context.open_cases.list_open_cases()
     merged_findings = merge_shared_findings(
-        result.findings, managed_queues, open_cases, context.settings.consent
+        result.reported_findings, managed_queues, open_cases, context.settings.consent
     )
     explaining_symptoms_by_name = {
         name: symptom.gives_way_to for name, symptom in symptom_by_name.items()
     }
-    waiting_findings = find_waiting_findings(merged_findings, explaining_symptoms_by_name)
+    waiting_findings = find_findings_to_wait(
+        merged_findings, result.muted_findings, explaining_symptoms_by_name
+    )
     plannable_findings = [
         finding
         for finding in merged_findings

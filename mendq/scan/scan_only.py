@@ -55,11 +55,13 @@ from mendq.notifications.text import format_count, link_runbooks
 from mendq.scan.hourly import (
     asks_for_sums,
     end_stretch,
+    list_scanned_names,
     make_allowance,
     note_move_destinations,
     scan_claimed_stretch,
     store_history,
 )
+from mendq.scan.mutes import apply_mutes
 from mendq.scan.reader import Paces, ScanReader
 from mendq.scan.report_notes import (
     UNREADABLE_DELAY,
@@ -139,11 +141,16 @@ def _scan_stretch(
     for partial_result in scan(stretch_queues, reader, allowance, symptoms, history):
         result = merge_results(result, partial_result)
     result = add_source_checks(share_seconds_left(result))
+    scanned_names = list_scanned_names(result, stretch_queues)
+    result = apply_mutes(result, scanned_names, settings.mutes, context.now.date())
     note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     findings = _select_findings(result, listing, symptoms, context)
     _report_news(findings, result.error_by_target, context)
     result = store_history(result, listing, context.scan_store, context.now)
-    context.scan_store.store_summary(_make_summary(result, context))
+    has_scanned_all = len(scanned_names) == len(listing.queues) and not listing.error_by_pattern
+    context.scan_store.store_summary(
+        _make_summary(result, context, has_scanned_all=has_scanned_all)
+    )
     end_stretch(stretch, result, stretch_queues, context.scan_store)
     return result
 
@@ -173,7 +180,7 @@ def _select_findings(
     """Return the findings that people may hear about, the worst first (rules 3 and 4)."""
     managed_queues: Sequence[ManagedQueue] = listing.queues
     merged_findings = merge_shared_findings(
-        result.findings, managed_queues, (), context.settings.consent
+        result.reported_findings, managed_queues, (), context.settings.consent
     )
     explaining_symptoms_by_name = {symptom.name: symptom.gives_way_to for symptom in symptoms}
     waiting_findings = find_waiting_findings(merged_findings, explaining_symptoms_by_name)
@@ -303,8 +310,13 @@ def _list_unreadable_targets(
     return sorted(unreadable_targets, key=lambda target: target.naming_position)
 
 
-def _make_summary(result: ScanResult, context: ScanOnlyContext) -> dict[str, object]:
-    """Return the summary of a run: its numbers, and some of what could not be looked at."""
+def _make_summary(
+    result: ScanResult, context: ScanOnlyContext, *, has_scanned_all: bool
+) -> dict[str, object]:
+    """Return the summary of a run: its numbers, and some of what could not be looked at.
+
+    Only a run that has scanned all queues says which mutes are not needed.
+    """
     document = result.document(context.now)
     errors = sorted(document["not_looked_at"].items())[:_MAXIMUM_SUMMARIZED_ERRORS]
     skip_reasons = sorted(document["skipped_because"].items())[:_MAXIMUM_SUMMARIZED_ERRORS]
@@ -312,7 +324,9 @@ def _make_summary(result: ScanResult, context: ScanOnlyContext) -> dict[str, obj
         **document,
         "not_looked_at": dict(errors),
         "findings": [],
-        "findings_left_out": len(result.findings),
+        "findings_left_out": len(result.reported_findings),
+        "muted": [{"class": finding.severity_class} for finding in result.muted_findings],
+        "mutes": document["mutes"] if has_scanned_all else [],
         "skipped": [],
         "skipped_because": dict(skip_reasons),
         "measured_because": {},

@@ -228,6 +228,7 @@ def test_doctor_checks_only_what_a_scan_only_stack_has(operator: Operator) -> No
         "mute-rules",
         "topics",
         "scan",
+        "mutes",
         "queues",
     }
 

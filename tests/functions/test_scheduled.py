@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from msgspec import structs
 
 from functions import follow_up, heal, probe, scan
 from mendq.cases.pins import Pins
+from mendq.model.mutes import Mute
 from mendq.model.queue import RedriveAllowPolicy
 from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord
@@ -61,6 +62,23 @@ def test_scan_logs_each_finding_and_its_totals_and_without_errors_sends_no_metri
     logged = [vars(record) for record in caplog.records]
     assert [line["totals"] for line in logged if "totals" in line] == [answer]
     assert len([line for line in logged if "finding" in line]) == answer["findings"] >= 1
+
+
+def test_scan_warns_each_hour_in_its_log_of_what_muted_findings_do_to_messages(
+    scanner: Scanner, deploy: Deploy, caplog: pytest.LogCaptureFixture
+) -> None:
+    dlq_arn = make_dlq_with_short_retention(scanner)
+    mute = Mute("orders-*", "dlq_retention_too_short", "why", date(2999, 12, 31))
+    settings = structs.replace(scanner.settings(), mutes=(mute,))
+    deploy(scan.handler, scanner.account, **structs.asdict(settings))
+    answer = scan.handler({}, LAMBDA_CONTEXT)
+    assert answer["muted"] == 1
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == ["1 muted finding will lose messages"]
+    muted = [vars(record) for record in caplog.records if "mute hides" in record.getMessage()]
+    assert [(line["finding"]["queue_arn"], line["finding"]["muted_because"]) for line in muted] == [
+        (dlq_arn, "why")
+    ]
 
 
 def test_second_scan_in_the_same_hour_checks_no_queue_again(

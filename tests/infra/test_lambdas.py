@@ -13,7 +13,7 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 
 from infra.lambdas import environment
-from infra.lambdas.lambda_function import MAXIMUM_ENVIRONMENT_CHARACTERS, set_environment
+from infra.lambdas.lambda_function import MAXIMUM_ENVIRONMENT_BYTES, set_environment
 from infra.lambdas.rows import LAMBDA_ROWS, TEMPLATE_HOOK_HANDLER_NAME
 from infra.settings.reading import SettingsRefused
 from mendq.model import settings as settings_classes
@@ -106,9 +106,7 @@ def _set_function_environment(settings: OwnerSettings) -> None:
 
 def test_lambda_environment_at_exactly_4_kb_is_accepted_and_one_character_more_is_refused() -> None:
     short = _make_owner_settings(queues=("q",)).to_environment()
-    room = (
-        1 + MAXIMUM_ENVIRONMENT_CHARACTERS - sum(len(name + value) for name, value in short.items())
-    )
+    room = 1 + MAXIMUM_ENVIRONMENT_BYTES - sum(len(name + value) for name, value in short.items())
     _set_function_environment(_make_owner_settings(queues=("q" * room,)))
     with pytest.raises(SettingsRefused, match=r"^queues: more names than the 4 KB"):
         _set_function_environment(_make_owner_settings(queues=("q" * (room + 1),)))
@@ -127,6 +125,31 @@ def test_settings_above_a_lambdas_environment_limit_are_refused_naming_the_large
         _set_function_environment(
             _make_owner_settings(queues=("q" * 100,), freeze_calendars=calendars)
         )
-    names = [f"{'q' * 70}{number}" for number in range(MAXIMUM_ENVIRONMENT_CHARACTERS // 70)]
+    names = [f"{'q' * 70}{number}" for number in range(MAXIMUM_ENVIRONMENT_BYTES // 70)]
     with pytest.raises(SettingsRefused, match=r"^queues: .*; .*or tag them\Z"):
         template_with({"queues": names})
+
+
+def test_mutes_above_a_lambdas_environment_limit_are_refused_with_what_to_shorten() -> None:
+    mute = {"symptom": "dlq_missing", "reason": "\u00e4" * 100, "until": "2027-06-30"}
+    mutes = [{"queue": f"orders-{number}", **mute} for number in range(20)]
+    with pytest.raises(SettingsRefused) as refused:
+        template_with({"mutes": mutes})
+    assert str(refused.value) == (
+        "mutes: more text than the 4 KB of a Lambda's environment hold; keep fewer: give shorter "
+        "reasons, mute several queues with the start of their names and a *, remove mutes that "
+        "have ended, or tag a queue mendq=off"
+    )
+
+
+def test_mutes_reach_the_scan_and_heal_and_not_the_probe() -> None:
+    mute = {"queue": "o-*", "symptom": "dlq_missing", "reason": "why", "until": "2027-06-30"}
+    template = template_with({"mutes": [mute]})
+    text_by_name = {
+        name: template.only("AWS::Lambda::Function", f"{name}Function")["Environment"][
+            "Variables"
+        ].get("MENDQ_MUTES")
+        for name in ("Scan", "Heal", "Probe")
+    }
+    text = '[["o-*","dlq_missing","why","2027-06-30"]]'
+    assert text_by_name == {"Scan": text, "Heal": text, "Probe": None}

@@ -163,7 +163,7 @@ def test_mute_list_with_mistakes_exits_2_and_names_all_of_them(folder: Path) -> 
         "other: no such section",
         "mute 1, reason: is missing",
         "mute 1, until: is missing",
-        "mute 1, queue: use one *, at the end",
+        "mute 1, queue: a * stands before the end; use one *, at the end",
         "did you mean dlq_missing?",
         "mute 2, queue: is missing",
         "mute 2, quue: no such field",
@@ -176,6 +176,14 @@ def test_mute_list_with_mistakes_exits_2_and_names_all_of_them(folder: Path) -> 
     [
         ({"queue": ""}, "mute 1, queue: not a text"),
         ({"queue": 5}, "mute 1, queue: not a text"),
+        (
+            {"queue": "arn:aws:sqs:eu-west-1:111122223333:orders"},
+            "mute 1, queue: not a name; leave out what stands before it: orders",
+        ),
+        (
+            {"queue": "https://sqs.eu-west-1.amazonaws.com/111122223333/orders"},
+            "mute 1, queue: not a name; leave out what stands before it: orders",
+        ),
         ({"reason": "  "}, "mute 1, reason: not a text"),
         ({"reason": "x" * 301}, "mute 1, reason: not a text"),
         ({"until": "soon"}, "mute 1, until: not a day"),

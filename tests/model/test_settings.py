@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from mendq.model.consent import Consent
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
+from mendq.model.mutes import Mute
 from mendq.model.settings import (
     DEFAULT_SPARK_WORKER,
     DeliverReportSettings,
@@ -37,6 +39,7 @@ FULL = replace(
     limits=Limits(writes_per_minute=3, mass_symptom_share=0.1),
     timing=Timing(cooldown_minutes=5),
     freeze_calendars=("arn:aws:ssm:us-east-1:123456789012:document/Peak",),
+    mutes=(Mute("orders-*", "dlq_missing", "kept by hand, n\u00f6tig", date(2027, 6, 30)),),
 )
 OWNERS = {Owner.HEAL: "mendq-heal", Owner.ATTACH_DLQ: "mendq-attach"}
 APPROVING = OperatorSettings(**REQUIRED, owners=OWNERS)
@@ -76,6 +79,15 @@ def test_settings_of_an_empty_environment_name_every_missing_variable() -> None:
     ("variable", "texts"),
     [
         ("CONSENT", ('{"mode": "HEAL"}', '{"mode": 2}', '{"modes": "heal"}', '"heal"')),
+        (
+            "MUTES",
+            (
+                '[["orders", "dlq_missing", "why"]]',
+                '[["orders", "dlq_missing", "why", "soon"]]',
+                '[["orders", "dlq_missing", 5, "2027-06-30"]]',
+                '{"orders": "dlq_missing"}',
+            ),
+        ),
         ("AUTONOMY", ('{"visibility_timeout_too_short": 1}', "[]")),
         ("CONSENT", ('{"queues": 3}', '{"queues": "orders*"}', '{"queues": [1, null]}')),
         ("CONSENT", ('{"mode": "heal", "mode": "observe"}', '{"queues": [""]}', "[" * 100_000)),

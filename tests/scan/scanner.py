@@ -60,6 +60,7 @@ class Scanner:
             timing=settings.timing,
             consent=settings.consent,
             heal_function="heal",
+            mutes=settings.mutes,
         )
 
     def context(self) -> ScanContext:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, cast
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from msgspec import structs
 
 from mendq.aws.errors import NotificationNotSent
 from mendq.cases.finding import ScanResult
 from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.model.case import Severity
+from mendq.model.mutes import Mute
 from mendq.model.settings import ScanOnlySettings
 from mendq.scan.reader import Paces
 from mendq.scan.report_notes import FORGET_AFTER, REMIND_AFTER
@@ -51,6 +53,7 @@ class ScanOnlyRunner:
             urgent_topic_arn=account.settings.urgent_topic_arn,
             chat=self.chat,
             docs_url=self.docs_url,
+            mutes=account.settings.mutes,
         )
         context = ScanOnlyContext(
             clients=account.clients,
@@ -321,8 +324,51 @@ def test_summary_names_queues_that_the_budget_left_out_with_the_reason(
     skipped = ScanResult(skip_reason_by_arn={queue_arn: "no metrics are left"})
     monkeypatch.setattr("mendq.scan.scan_only.scan", lambda *_: iter([skipped]))
     stack.scan_next_hour()
-    store = ScanStore(
-        stack.scanner.account.clients.dynamodb, stack.scanner.account.settings.case_table, "test"
-    )
-    summary = json.loads(store.get(SCAN_SUMMARY_KEY)["summary"]["S"])
+    summary = _read_summary(stack)
     assert summary["skipped_because"] == {queue_arn: "no metrics are left"}
+
+
+def _read_summary(stack: ScanOnlyRunner) -> dict[str, Any]:
+    store = ScanStore(stack.scanner.account.clients.dynamodb, "case_store", "test")
+    summary: dict[str, Any] = json.loads(store.get(SCAN_SUMMARY_KEY)["summary"]["S"])
+    return summary
+
+
+def _mute_dlq(stack: ScanOnlyRunner, until: date) -> None:
+    account = stack.scanner.account
+    mute = Mute("orders-dlq", EXPIRES_SOON, "nobody needs these messages", until)
+    account.settings = structs.replace(account.settings, mutes=(mute,))
+
+
+def test_muted_finding_is_not_reported_until_its_mute_has_ended(stack: ScanOnlyRunner) -> None:
+    make_short_retention_dlq(stack.scanner)
+    today = stack.scanner.account.now.date()
+    _mute_dlq(stack, today)
+    assert [text for _, text in stack.scan_next_hour() if "retention too short" in text] == []
+    messages = stack.scan_next_hour(hours=24)
+    assert ["retention too short" in text for _, text in messages] == [True]
+
+
+def test_summary_counts_muted_findings_by_class_and_says_what_each_mute_is_for(
+    stack: ScanOnlyRunner,
+) -> None:
+    make_short_retention_dlq(stack.scanner)
+    _mute_dlq(stack, stack.scanner.account.now.date())
+    stack.scan_next_hour()
+    summary = _read_summary(stack)
+    assert summary["muted"] == [{"class": "will_lose"}]
+    assert [(use["findings"], use["checked"]) for use in summary["mutes"]] == [(1, 1)]
+
+
+def test_run_that_did_not_reach_all_queues_calls_no_mute_stale(
+    stack: ScanOnlyRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
+    make_short_retention_dlq(stack.scanner)
+    stack.scanner.account.queue("payments")
+    _mute_dlq(stack, stack.scanner.account.now.date())
+    times = iter([900.0])
+    stack.remaining_seconds = lambda: next(times, 100.0)
+    stack.scan_next_hour()
+    summary = _read_summary(stack)
+    assert (summary["queues_scanned"], summary["mutes"]) == (1, [])

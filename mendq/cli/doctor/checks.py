@@ -22,8 +22,10 @@ from mendq.cli.doctor.life import (
     check_calendars,
     check_freeze,
     check_heartbeat,
+    check_mutes,
     check_probe,
     check_scan,
+    read_last_complete_scan,
     read_last_scan,
     read_scan_only_summary,
 )
@@ -340,6 +342,13 @@ def _check_scan(doctor: Doctor) -> Iterator[Check]:
     yield check_scan(read_last_scan(doctor.account), doctor.account, doctor.now)
 
 
+def _check_mutes(doctor: Doctor) -> Iterator[Check]:
+    if not doctor.account.settings.mutes:
+        return
+    read_scan = read_scan_only_summary if doctor.is_scan_only else read_last_complete_scan
+    yield from check_mutes(doctor.account, read_scan(doctor.account), doctor.now)
+
+
 def _check_trails(doctor: Doctor) -> Iterator[Check]:
     return check_trails(doctor.account, doctor.trails)
 
@@ -367,6 +376,7 @@ CHECK_FUNCTION_BY_NAME: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
     "freeze": _check_freeze,
     "calendars": _check_calendars,
     "scan": _check_scan,
+    "mutes": _check_mutes,
     "trails": _check_trails,
     "queues": check_queues,
     RECEIVERS_CHECK_NAME: _check_receivers,
@@ -381,5 +391,6 @@ SCAN_ONLY_CHECK_FUNCTION_BY_NAME: Mapping[str, Callable[[Doctor], Iterable[Check
     "mute-rules": _check_mute_rules,
     "topics": check_topics,
     "scan": _check_scan,
+    "mutes": _check_mutes,
     "queues": check_queues,
 }

@@ -28,8 +28,11 @@ from mendq.cli.account import Account
 from mendq.cli.decide.freeze import read_freeze_item
 from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.output import format_age, format_minute
+from mendq.model.mutes import MuteUse
+from mendq.notifications.text import format_count, to_terminal_text
 from mendq.probe.probe import PROBE_ARRIVAL_TIMEOUT
 from mendq.probe.send import ProbeRecord
+from mendq.scan.mutes import describe_muted_harm
 from mendq.scan.store import SCAN_SUMMARY_KEY, read_findings_document
 
 # follow_up must have run well within this time. CloudWatch shows a run within a few minutes.
@@ -40,6 +43,7 @@ LAMBDA_METRIC_PERIOD = timedelta(minutes=1)
 # after the first run.
 SCAN_INTERVAL = timedelta(hours=1)
 MAXIMUM_SCAN_AGE = 2 * SCAN_INTERVAL
+_MOST_MUTE_CHARACTERS = 600
 # The scan leaves a symptom out only if it may not read the state of KMS keys.
 _UNCHECKED_SYMPTOMS_REMEDY = (
     "deploy this version of Mendq, which grants the scan's role kms:DescribeKey. If that is done, "
@@ -222,6 +226,10 @@ class HourlyScan(Struct, frozen=True, dict=True):
     skipped: frozenset[str] = frozenset()
     # Findings that the document only counts. The summary of a scan-only stack names none.
     findings_left_out: int = 0
+    # Findings that a mute of the settings hides.
+    muted: list[dict[str, Any]] = []
+    # What the scan says of each mute. Empty if it did not reach all queues.
+    mutes: list[MuteUse] = []
 
     @cached_property
     def symptoms_by_queue(self) -> Mapping[str, list[str]]:
@@ -244,8 +252,16 @@ class HourlyScan(Struct, frozen=True, dict=True):
             f"{format_minute(self.at)}, {self.queues_scanned:,} queues, "
             f"{self.suspects:,} suspects, "
             f"{self.measured:,} measured, {skipped_text}{failed_text}, "
-            f"{len(self.findings) + self.findings_left_out:,} findings"
+            f"{len(self.findings) + self.findings_left_out:,} findings{self._muted_text}"
         )
+
+    @property
+    def _muted_text(self) -> str:
+        """The number of muted findings, and what they do to messages; empty if there are none."""
+        if not self.muted:
+            return ""
+        harm_text = describe_muted_harm(str(finding.get("class")) for finding in self.muted)
+        return f", {len(self.muted):,} muted" + (f" ({harm_text})" if harm_text else "")
 
 
 def read_scan_only_summary(account: Account) -> HourlyScan | None:
@@ -266,6 +282,17 @@ def read_last_scan(account: Account) -> HourlyScan | None:
     """
     for scan, _ in read_last_scans(account):
         return scan
+    return None
+
+
+def read_last_complete_scan(account: Account) -> HourlyScan | None:
+    """Return the newest complete scan that `read_last_scans` can read, or None if there is none.
+
+    Raises ClientError or CaseStoreUnavailable if the case store or the case bucket does not answer.
+    """
+    for scan, last_scanned_queue_name in read_last_scans(account):
+        if last_scanned_queue_name is None:
+            return scan
     return None
 
 
@@ -294,6 +321,31 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
                 convert(read_findings_document(scan_hour, bucket), HourlyScan),
                 last_scanned_queue_name,
             )
+
+
+def check_mutes(account: Account, scan: HourlyScan | None, now: datetime) -> Iterator[Check]:
+    """Yield a warning for each mute of the settings that has ended or is not needed.
+
+    If there is none of these, yield one check that counts the mutes. Without mutes, yield nothing.
+
+    Args:
+        account: The account, with the settings of the stack.
+        scan: The last complete scan; None if there is none to read.
+        now: The time.
+    """
+    mutes = account.settings.mutes
+    reason_by_mute = {mute: mute.ended_text for mute in mutes if mute.has_ended(now.date())}
+    use_by_mute = {(use.queue, use.symptom, use.until): use for use in scan.mutes} if scan else {}
+    for mute in mutes:
+        use = use_by_mute.get((mute.queue, mute.symptom, mute.until))
+        if mute not in reason_by_mute and use is not None and use.stale_reason:
+            reason_by_mute[mute] = use.stale_reason
+    remedy = "change the setting mutes, and deploy"
+    for mute, reason in reason_by_mute.items():
+        sentence = to_terminal_text(f"{mute.symptom}: {reason}", _MOST_MUTE_CHARACTERS)
+        yield Check("mutes", Status.WARN, sentence, remedy)
+    if mutes and not reason_by_mute:
+        yield Check("mutes", Status.OK, f"{format_count(len(mutes), 'mute')} in the settings")
 
 
 def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,13 @@ from mendq.cli.doctor.life import (
     HourlyScan,
     check_calendars,
     check_heartbeat,
+    check_mutes,
     check_probe,
     check_scan,
+    read_last_complete_scan,
     read_last_scan,
 )
+from mendq.model.mutes import Mute, MuteUse
 from mendq.probe.probe import PROBE_ARRIVAL_TIMEOUT, Probe
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import ScanStore
@@ -200,3 +203,76 @@ def test_doctor_scan_check_without_any_scan_warns_on_a_new_stack_and_fails_on_an
     account = structs.replace(operator.account, made_at=NOW - hours_old * HOUR)
     check = check_scan(None, account, NOW)
     assert (check.status, check.remedy) == found
+
+
+# The mutes of the settings.
+
+TODAY = NOW.date()
+YESTERDAY = TODAY - timedelta(days=1)
+
+
+def _mute(operator: Operator, *mutes: Mute) -> None:
+    account = operator.account
+    operator.account = structs.replace(account, known=structs.replace(account.known, mutes=mutes))
+
+
+def _check_mutes(operator: Operator, *uses: MuteUse) -> list[tuple[str, str]]:
+    scan = changed(LAST_SCAN, mutes=list(uses))
+    checks = check_mutes(operator.account, scan, NOW)
+    return [(str(check.status), check.sentence) for check in checks]
+
+
+def test_doctor_says_nothing_about_mutes_if_the_settings_have_none(operator: Operator) -> None:
+    assert _check_mutes(operator) == []
+
+
+def test_doctor_counts_mutes_that_hold_and_are_needed(operator: Operator) -> None:
+    _mute(operator, Mute("a", "dlq_missing", "why", TODAY), Mute("b", "dlq_missing", "why", TODAY))
+    uses = [
+        MuteUse("a", "dlq_missing", TODAY, findings=1),
+        MuteUse("b", "dlq_missing", TODAY, checked=3, unchecked=1),
+    ]
+    assert _check_mutes(operator, *uses) == [("ok", "2 mutes in the settings")]
+
+
+@pytest.mark.parametrize(
+    ("until", "use", "sentence"),
+    [
+        pytest.param(YESTERDAY, {"findings": 1}, "ended on 2026-11-15: fix", id="ended"),
+        pytest.param(TODAY, {"checked": 2}, "names 2 checked queues, and none", id="not needed"),
+        pytest.param(TODAY, {}, "no managed queue has the name orders-*", id="names no queue"),
+    ],
+)
+def test_doctor_warns_of_a_mute_that_has_ended_or_is_not_needed(
+    operator: Operator, until: date, use: dict[str, int], sentence: str
+) -> None:
+    _mute(operator, Mute("orders-*", "dlq_missing", "why", until))
+    ((status, text),) = _check_mutes(operator, MuteUse("orders-*", "dlq_missing", until, **use))
+    assert (status, sentence in text) == ("warn", True), text
+
+
+def test_doctor_names_an_ended_mute_without_any_scan_and_calls_none_stale(
+    operator: Operator,
+) -> None:
+    _mute(operator, Mute("a", "dlq_missing", "w", YESTERDAY), Mute("b", "dlq_missing", "w", TODAY))
+    checks = list(check_mutes(operator.account, None, NOW))
+    assert [check.status for check in checks] == ["warn"]
+
+
+def test_doctor_says_how_many_findings_are_muted_and_which_of_them_lose_messages(
+    operator: Operator,
+) -> None:
+    muted = [{"class": "losing"}, {"class": "losing"}, {"class": "hygiene"}, {}]
+    sentence = check_scan(changed(LAST_SCAN, muted=muted), operator.account, NOW).sentence
+    assert sentence.endswith("2 findings, 4 muted (2 muted findings lose or duplicate messages)")
+
+
+def test_doctor_judges_mutes_by_the_last_complete_scan(operator: Operator) -> None:
+    store = ScanStore(operator.aws.clients.dynamodb, "case_store", "scan")
+    assert read_last_complete_scan(operator.account) is None
+    assert store.claim_stretch(NOW)
+    _put_scan_result(operator, NOW - HOUR)
+    _put_scan_result(operator, NOW)
+    scan = read_last_complete_scan(operator.account)
+    assert scan is not None
+    assert scan.at == NOW - HOUR, "the newest is not done"

@@ -93,3 +93,25 @@ def test_duplicate_settings_keys_are_reported_together_with_other_mistakes() -> 
         mistake for mistake in refused.value.mistakes if mistake.fault == "is there twice"
     ]
     assert [mistake.path for mistake in duplicates] == twice.split()
+
+
+def test_every_mistake_of_every_mute_is_reported_at_once() -> None:
+    raw = [{"queue": "a*b", "until": "soon"}, {"symptom": "nothing", "reason": ""}]
+    with pytest.raises(SettingsRefused) as refused:
+        read_deployment_settings({"mutes": raw})
+    assert [mistake.path for mistake in refused.value.mistakes] == [
+        "mutes[0].symptom",
+        "mutes[0].reason",
+        "mutes[0].until",
+        "mutes[0].queue",
+        "mutes[1].queue",
+        "mutes[1].reason",
+        "mutes[1].until",
+        "mutes[1].symptom",
+    ]
+
+
+def test_more_mutes_than_a_lambda_could_hold_are_refused_without_reading_them() -> None:
+    with pytest.raises(SettingsRefused) as refused:
+        read_deployment_settings({"mutes": [{"queue": number} for number in range(101)]})
+    assert str(refused.value) == "mutes: 101 entries are too many; keep at most 100"
