@@ -19,6 +19,7 @@ import yaml
 
 from mendq.lint.files import TemplateSource
 from mendq.lint.folder import TemplateFolder, UnreadableTemplateFile
+from mendq.lint.loops import expand_loops
 from mendq.lint.nested import OpenedTemplate, add_nested_stacks
 from mendq.lint.serverless import expand_serverless_file, is_serverless_file
 from mendq.lint.template import (
@@ -143,10 +144,11 @@ def _decode_content(
 
 
 def _expand_template(template: YamlTemplate, opened: OpenedTemplate) -> Template:
-    """Return a CloudFormation template with its SAM resources and nested stacks expanded.
+    """Return a CloudFormation template with its loops, SAM resources and nested stacks expanded.
 
     SAM, and the command that nested stacks in files need, write YAML aliases out.
     """
+    template = expand_loops(template, opened.passed_parameters)
     if SAM_TRANSFORM in to_list(template.root.get("Transform")):
         template = replace(_expand_sam_template(template), first_alias=None)
 

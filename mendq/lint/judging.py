@@ -45,6 +45,7 @@ from mendq.lint.remedies import find_remedy, make_mapping_refusal_remedy, make_r
 from mendq.lint.template import (
     LANGUAGE_EXTENSIONS_TRANSFORM,
     SAM_TRANSFORM,
+    UNKNOWN_VALUE_FUNCTION,
     Template,
     TemplatePlace,
     TemplateResource,
@@ -238,7 +239,11 @@ def lint(
     used_parameter_defaults = [
         {"parameter": parameter_name, "value": default_text}
         for parameter_name, default_text in sorted(
-            {**defaults_of_file, **declared_queues.resolver.default_by_parameter}.items()
+            {
+                **defaults_of_file,
+                **template.list_loop_defaults(),
+                **declared_queues.resolver.default_by_parameter,
+            }.items()
         )
     ]
     return LintResult(
@@ -790,6 +795,8 @@ def _list_unchecked_parts_of_file(template: Template) -> Iterator[UncheckedPlace
         macro_name = transform if isinstance(transform, str) else "a macro"
         place = template.find_place("Transform")
         yield UncheckedPlace(*place, f"what {macro_name} makes of the template is not known here")
+    for keys, reason in template.reason_by_unread_loop.items():
+        yield UncheckedPlace(*template.find_own_place(keys), reason)
     if template.first_alias is not None:
         yield UncheckedPlace(*template.first_alias, _ALIAS_REASON)
     if template.expansion:
@@ -805,7 +812,9 @@ def _explain_unchecked_resource(
     Lint cannot check an `Fn::` function in place of resources, a nested stack, or a queue or event
     source mapping whose values are not known. For any other resource, nothing is yielded.
     """
-    is_function = resource.logical_id.startswith("Fn::")
+    is_function = (
+        resource.logical_id.startswith("Fn::") and UNKNOWN_VALUE_FUNCTION not in resource.definition
+    )
     nested_stack_reason = declared_queues.template.nested.reason_by_unread_id.get(
         resource.logical_id
     )

@@ -22,7 +22,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from mendq.lint.folder import TemplateFolder, UnreadableTemplateFile
@@ -62,15 +62,19 @@ class OpenedTemplate:
         folder: The folder of the outermost template.
         name: The path of the template, relative to the folder. Empty if it is not known.
         outer_names: The names of the templates that contain it, the outermost first.
+        passed_parameters: The nodes that the outer template passes.
     """
 
     folder: TemplateFolder
     name: str
     outer_names: tuple[str, ...] = ()
+    passed_parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def open(self, name: str) -> OpenedTemplate:
+    def open(self, name: str, stack: TemplateResource) -> OpenedTemplate:
         """Return the opened template of a nested stack."""
-        return OpenedTemplate(self.folder, name, (*self.outer_names, self.name))
+        passed_parameters = get_mapping(stack.properties, "Parameters") or {}
+        outer_names = (*self.outer_names, self.name)
+        return OpenedTemplate(self.folder, name, outer_names, passed_parameters)
 
 
 def add_nested_stacks(
@@ -97,7 +101,7 @@ def add_nested_stacks(
     for stack in stacks:
         try:
             name = _find_file_name(stack, opened)
-            inner_template = _read_stack(name, template, opened, read_template)
+            inner_template = _read_stack(stack, name, template, opened, read_template)
             _add_stack(nested, stack, inner_template)
         except UnreadableTemplateFile as error:
             nested.reason_by_unread_id[stack.logical_id] = f"a nested stack: {error}"
@@ -120,7 +124,11 @@ def _find_file_name(stack: TemplateResource, opened: OpenedTemplate) -> str:
 
 
 def _read_stack(
-    name: str, template: Template, opened: OpenedTemplate, read_template: ReadTemplate
+    stack: TemplateResource,
+    name: str,
+    template: Template,
+    opened: OpenedTemplate,
+    read_template: ReadTemplate,
 ) -> Template:
     """Decode the template of a nested stack.
 
@@ -135,7 +143,7 @@ def _read_stack(
         raise UnreadableTemplateFile(f"it is nested more than {MOST_LEVELS} levels deep")
     content = opened.folder.read(name)
     try:
-        return read_template(content, opened.open(name))
+        return read_template(content, opened.open(name, stack))
     except NotATemplate as error:
         if template.budget.is_used_up or opened.folder.is_used_up:
             raise
@@ -232,22 +240,28 @@ class _Renamer:
         match node:
             case {"Ref": str() as name} if len(node) == 1:
                 return {"Ref": self._rename_reference(name)}
+            case {"Ref": dict() as name} if len(node) == 1:
+                return {"Ref": self._prefix(name)}
             case {"Fn::GetAtt": [str() as name, *attribute]} if len(node) == 1:
-                return {"Fn::GetAtt": [f"{self._stack_id}.{name}", *attribute]}
+                return {"Fn::GetAtt": [f"{self._stack_id}.{name}", *self.rename(attribute)]}
+            case {"Fn::GetAtt": [dict() as name, *attribute]} if len(node) == 1:
+                return {"Fn::GetAtt": [self._prefix(name), *self.rename(attribute)]}
             case {"Fn::Sub": str() as text} if len(node) == 1:
                 return {"Fn::Sub": self._rename_variables(text, {})}
             case {"Fn::Sub": [str() as text, dict() as variables]} if len(node) == 1:
                 new_text = self._rename_variables(text, variables)
                 return {"Fn::Sub": [new_text, self.rename(variables)]}
             case {"Fn::FindInMap": [name, *keys]} if len(node) == 1:
-                name = self.rename(name)
-                new_name = {"Fn::Join": [".", [self._stack_id, name]]}
-                return {"Fn::FindInMap": [new_name, *self.rename(keys)]}
+                return {"Fn::FindInMap": [self._prefix(name), *self.rename(keys)]}
             case {"Fn::If": [str() as name, *values]} if len(node) == 1:
                 return {"Fn::If": [f"{self._stack_id}.{name}", *self.rename(values)]}
             case {"Condition": str() as name} if len(node) == 1:
                 return {"Condition": f"{self._stack_id}.{name}"}
         return {key: self.rename(value) for key, value in node.items()}
+
+    def _prefix(self, node: Any) -> Any:
+        """Return the function that puts the stack's logical ID in front of a name."""
+        return {"Fn::Join": [".", [self._stack_id, self.rename(node)]]}
 
     def _rename_reference(self, name: str) -> str:
         is_same_everywhere = name.startswith("AWS::") and name != _STACK_NAME

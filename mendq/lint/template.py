@@ -161,6 +161,12 @@ class Template:
     first_alias: TemplatePlace | None = field(default=None, kw_only=True)
     # What a tool makes of the file. None if the file is in CloudFormation's own language.
     expansion: Expansion | None = field(default=None, kw_only=True)
+    # Why a loop (`mendq/lint/loops.py`) is not written out, by the keys that lead to it, and the
+    # defaults of the parameters that other loops used.
+    reason_by_unread_loop: Mapping[tuple[str | int, ...], str] = field(
+        default_factory=dict, kw_only=True
+    )
+    default_by_loop_parameter: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     # Path of the file beside the outermost template, if this is the template of a nested stack.
     file: str = field(default="", kw_only=True)
     nested: NestedStacks = field(
@@ -205,7 +211,7 @@ class Template:
         reference_regex = re.compile(rf'["{{]{re.escape(logical_id)}["}}.]')
         stack_id = self.find_stack_id(logical_id)
         for resource in self.resources.values():
-            if resource.logical_id.startswith("Fn::"):
+            if "Fn::" in resource.logical_id:
                 return True
             if resource.type.startswith(_TYPES_THAT_SET_ANYTHING):
                 if self.find_stack_id(resource.logical_id) != stack_id:
@@ -293,6 +299,14 @@ class Template:
             return ""
         inner_stack_id = self.nested.template_by_id[stack_id].find_stack_id(inner_id)
         return f"{stack_id}.{inner_stack_id}" if inner_stack_id else stack_id
+
+    def list_loop_defaults(self) -> dict[str, str]:
+        """Return the defaults of the parameters that loops used, also those of nested stacks."""
+        default_by_parameter = dict(self.default_by_loop_parameter)
+        for stack_id, template in self.nested.template_by_id.items():
+            for name, default in template.list_loop_defaults().items():
+                default_by_parameter[f"{stack_id}.{name}"] = default
+        return default_by_parameter
 
     def list_nested_templates(self) -> Iterator[Template]:
         """Yield the templates of all nested stacks, also those inside nested stacks."""

@@ -169,6 +169,12 @@ class ValueResolver:
                 return self._resolve_reference(function_argument)
             case "Fn::GetAtt", [str(), str()]:
                 return self._resolve_reference(".".join(function_argument))
+            case "Ref", dict():
+                # The transform AWS::LanguageExtensions lets functions make the names.
+                return self._resolve_reference(self.resolve_text(function_argument) or "")
+            case "Fn::GetAtt", [_, _]:
+                names = [self.resolve_text(name) or "" for name in function_argument]
+                return self._resolve_reference(".".join(names))
             case "Fn::Sub", str():
                 return self._resolve_sub(function_argument, {})
             case "Fn::Sub", [str() as text, dict() as variables]:
