@@ -89,7 +89,7 @@ def read_template_source(source: TemplateSource) -> Template:
         read_terraform_folder,
     )
 
-    return read_terraform_folder(source.terraform_path, WorkBudget())
+    return read_terraform_folder(source.terraform_path, WorkBudget(), source.outermost_folder)
 
 
 def read_template(

@@ -9,6 +9,7 @@ https://docs.aws.amazon.com/cdk/v2/guide/deploy.html
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -43,6 +44,8 @@ class TemplateSource:
     deploy_target: DeployTarget
     # A folder of Terraform files, or one file of it. None for a template in `content`.
     terraform_path: Path | None = field(default=None, kw_only=True)
+    # The folder to whose inside Terraform's modules are limited. None: the git work tree.
+    outermost_folder: Path | None = field(default=None, kw_only=True)
     # Name of the stack. Empty if no manifest of a cdk.out folder names it.
     stack_name: str = ""
     # Where the files are that the template names. None if they are not read.
@@ -54,7 +57,7 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
 
     Args:
         template_argument: A template, a Terraform plan, a cdk.out folder, a folder with Terraform
-            files or one of them, or `-` for standard input.
+            files or one of them, a folder above such folders, or `-` for standard input.
 
     Raises:
         NotATemplate: A folder is given that is neither a valid cdk.out folder nor has `.tf` files.
@@ -69,12 +72,43 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
         yield TemplateSource(
             template_argument, b"", DeployTarget(), folder=folder, terraform_path=path
         )
+    elif path.is_dir() and not (path / _MANIFEST_NAME).exists() and _has_terraform_below(path):
+        yield from _list_terraform_folders(path)
     elif path.is_dir():
         yield from _list_stack_templates(path)
     else:
         content = _read_content(path)
         folder = TemplateFolder(path.parent, path.name)
         yield TemplateSource(template_argument, content, DeployTarget(), folder=folder)
+
+
+def _has_terraform_below(path: Path) -> bool:
+    """Return True if a folder below this one, which is not hidden, holds a `.tf` file."""
+    for _, folder_names, file_names in os.walk(path):
+        folder_names[:] = [name for name in folder_names if not name.startswith(".")]
+        if any(name.endswith(".tf") for name in file_names):
+            return True
+    return False
+
+
+def _list_terraform_folders(outermost_folder: Path) -> Iterator[TemplateSource]:
+    """Yield the folders below a folder that Terraform would be run in.
+
+    They may call modules anywhere below the folder, because the user named it.
+    """
+    from mendq.lint.terraform_source import (  # noqa: PLC0415 - most templates do not need it
+        list_root_modules,
+    )
+
+    for path in list_root_modules(outermost_folder):
+        yield TemplateSource(
+            str(path),
+            b"",
+            DeployTarget(),
+            folder=TemplateFolder(path),
+            terraform_path=path,
+            outermost_folder=outermost_folder,
+        )
 
 
 def is_terraform_argument(template_argument: str) -> bool:

@@ -86,6 +86,10 @@ class Container(ABC):
     def list_items(self) -> list[Any]:
         """Return the items to which a splat (`[*]`) applies."""
 
+    def get_collection(self) -> Any:
+        """Return a list or a map of the items, for a loop. An UnknownPart if it is neither."""
+        return UnknownPart(f"Mendq does not evaluate a `for` over this. {_LINT_A_PLAN}")
+
 
 class Evaluator:
     """Evaluator of expressions in one module.
@@ -261,9 +265,7 @@ class Evaluator:
     ) -> Any:
         collection = self.evaluate(expression.collection, variables)
         if isinstance(collection, Container):
-            collection = UnknownPart(
-                f"Mendq does not evaluate a `for` over resources. {_LINT_A_PLAN}"
-            )
+            collection = collection.get_collection()
         if isinstance(collection, UnknownPart):
             return collection
         if expression.is_grouping:
@@ -580,6 +582,19 @@ def _to_set(value: Any) -> Any:
     return list(dict.fromkeys(items))
 
 
+def _to_map(value: Any) -> dict[str, Any]:
+    """Return a map, or that of a repeated resource. Raises TypeError for anything else."""
+    mapping = value.get_collection() if isinstance(value, Container) else value
+    if not isinstance(mapping, dict):
+        raise TypeError
+    return mapping
+
+
+def _list_values(value: Any) -> list[Any]:
+    mapping = _to_map(value)
+    return [mapping[key] for key in sorted(mapping)]
+
+
 def _lookup(mapping: dict[str, Any], key: Any, *defaults: Any) -> Any:
     if isinstance(mapping, Container) or not isinstance(key, str):
         return UnknownPart("a key is not known")
@@ -675,7 +690,7 @@ _FUNCTION_BY_NAME: Mapping[str, Callable[..., Any]] = {
     "join": _join,
     "jsondecode": parse_json,
     "jsonencode": JsonText,
-    "keys": lambda mapping: sorted(dict.keys(mapping)),
+    "keys": lambda mapping: sorted(_to_map(mapping)),
     "length": _length,
     "lookup": _lookup,
     "lower": _map_text(str.lower),
@@ -697,5 +712,5 @@ _FUNCTION_BY_NAME: Mapping[str, Callable[..., Any]] = {
     "trimprefix": lambda text, prefix: _map_text(lambda plain: plain.removeprefix(prefix))(text),
     "trimsuffix": lambda text, suffix: _map_text(lambda plain: plain.removesuffix(suffix))(text),
     "upper": _map_text(str.upper),
-    "values": lambda mapping: [mapping[key] for key in sorted(dict.keys(mapping))],
+    "values": _list_values,
 }

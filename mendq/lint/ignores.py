@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -224,29 +224,53 @@ class _BlockFinder:
         return self._block_lines[position - 1] if position else 0
 
 
-def _list_terraform_ignores(template: Template, folder: Path) -> Iterator[InlineIgnore]:
-    """Yield the ignores in the comments of the `.tf` files of a folder.
+def _list_terraform_ignores(template: TerraformTemplate, folder: Path) -> Iterator[InlineIgnore]:
+    """Yield the ignores in the comments of `.tf` files.
 
-    They are about the resources of the plan's root module with the block's address, with any index.
-    A file that cannot be read has none.
+    They are about the resources with the block's address, with any index, in every instance of the
+    module that the file belongs to. Of a plan, only the root module's files are known. A file that
+    cannot be read has none.
     """
     ids_by_address = dict[str, list[str]]()
     for logical_id in template.resources:
         ids_by_address.setdefault(_INDEX_REGEX.sub("", logical_id), []).append(logical_id)
-    for path in sorted(folder.glob("*.tf"))[:_MOST_TERRAFORM_FILES]:
-        if explain_unread_file(path, folder):
-            continue
-        for address, line_number, symptom, reason in _read_terraform_comments(path):
-            logical_ids = ids_by_address.get(address, [])
-            yield InlineIgnore(
-                symptom,
-                reason,
-                f"{path.name}, line {line_number}",
-                TemplatePlace(f"{path.name}: {address}", None),
-                frozenset(logical_ids),
-                tuple(logical_ids),
-                "" if symptom and reason else MISSING_REASON,
-            )
+    module_addresses_by_folder = dict[Path, set[str]]()
+    for module_folder, module_address in template.list_module_folders(folder):
+        module_addresses = module_addresses_by_folder.setdefault(module_folder.resolve(), set())
+        module_addresses.add(_INDEX_REGEX.sub("", module_address))
+    files_left = _MOST_TERRAFORM_FILES
+    for module_folder, module_addresses in module_addresses_by_folder.items():
+        paths = sorted(module_folder.glob("*.tf"))[:files_left]
+        files_left -= len(paths)
+        folder_text = "" if module_folder == folder.resolve() else f"{module_folder.name}/"
+        for path in paths:
+            if not explain_unread_file(path, module_folder):
+                yield from _list_file_ignores(
+                    path, f"{folder_text}{path.name}", sorted(module_addresses), ids_by_address
+                )
+
+
+def _list_file_ignores(
+    path: Path,
+    file: str,
+    module_addresses: Sequence[str],
+    ids_by_address: Mapping[str, Sequence[str]],
+) -> Iterator[InlineIgnore]:
+    """Yield the ignores in the comments of one `.tf` file, which has the name `file` in results."""
+    for address, line_number, symptom, reason in _read_terraform_comments(path):
+        logical_ids = list[str]()
+        for module_address in module_addresses:
+            full_address = f"{module_address}.{address}".lstrip(".")
+            logical_ids += ids_by_address.get(full_address, [])
+        yield InlineIgnore(
+            symptom,
+            reason,
+            f"{file}, line {line_number}",
+            TemplatePlace(f"{file}: {address}", None),
+            frozenset(logical_ids),
+            tuple(logical_ids),
+            "" if symptom and reason else MISSING_REASON,
+        )
 
 
 def _read_terraform_comments(path: Path) -> Iterator[tuple[str, int, str, str]]:

@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -91,6 +92,13 @@ class TerraformTemplate(Template):
     setter_address_by_queue_and_attribute: Mapping[tuple[str, str], str] = field(
         default_factory=dict, kw_only=True
     )
+
+    def list_module_folders(self, folder: Path) -> list[tuple[Path, str]]:
+        """Return the folders whose files declare the resources, each with a module's address.
+
+        `folder` is the folder of the template.
+        """
+        return [(folder, "")]
 
     def get_attribute_name(self, attribute: str) -> str:
         """Return Terraform's name of a queue attribute, such as `visibility_timeout_seconds`."""

@@ -17,6 +17,8 @@ https://developer.hashicorp.com/terraform/language/files
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -69,9 +71,14 @@ from mendq.lint.terraform_types import (
     TerraformBlock,
     name_argument,
 )
+from mendq.notifications.text import to_terminal_text
 
+_LOCAL_SOURCE_REGEX = re.compile(r'^\s*source\s*=\s*"(\.{1,2}/[^"\n]{0,1000})"', re.MULTILINE)
+# Folders that hold copies of modules, or nothing of the user's.
+_SKIPPED_FOLDERS = frozenset({"node_modules", "vendor"})
 MOST_HCL_BYTES = 256 * 1024
 _MOST_FILES = 400
+_MOST_ROOT_FOLDERS = 200
 _MOST_MODULES = 200
 _MOST_MODULE_LEVELS = 8
 _MOST_DEFAULT_CHARACTERS = 200
@@ -109,35 +116,54 @@ _OWNER_PROPERTIES_BY_TYPE: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def read_terraform_folder(path: Path, budget: WorkBudget) -> TerraformSource:
+def read_terraform_folder(
+    path: Path, budget: WorkBudget, outermost_folder: Path | None = None
+) -> TerraformSource:
     """Read a folder with Terraform files, or a file together with its folder.
 
     If `path` is a file, only places in that file are reported. If the folder does not hold one
     module, because names are declared twice, or if another file of it is no HCL, the file is read
     alone.
 
+    Args:
+        path: The folder or the file.
+        budget: The steps that reading may take.
+        outermost_folder: Modules outside this folder are not read. By default it is the folder of
+            the git work tree, or the folder itself if it is in none.
+
     Raises:
         NotATemplate: A file is no HCL or too long, or there are too many.
         OSError: A file cannot be read.
     """
+    folder = path if path.is_dir() else path.parent
     try:
-        return _read_folder(path, budget)
+        return _read_folder(path, outermost_folder or _find_work_tree(folder), budget)
     except RecursionError as error:
         raise NotATemplate(f"{path}: values nested too deep") from error
 
 
-def _read_folder(path: Path, budget: WorkBudget) -> TerraformSource:
+def _find_work_tree(folder: Path) -> Path:
+    """Return the folder of the git work tree that contains a folder, or else the folder itself."""
+    resolved_folder = folder.resolve()
+    for outer_folder in (resolved_folder, *resolved_folder.parents):
+        if (outer_folder / ".git").exists():
+            return outer_folder
+    return folder
+
+
+def _read_folder(path: Path, outermost_folder: Path, budget: WorkBudget) -> TerraformSource:
     if path.is_dir():
-        return _SourceReader(_load_folder(path, path, budget), path, budget).make_template()
+        files = _load_folder(path, outermost_folder, budget)
+        return _SourceReader(files, path, outermost_folder, budget).make_template()
     own_body = parse_hcl(_read_file(path, budget))
     try:
-        folder = _load_folder(path.parent, path.parent, budget)
+        folder = _load_folder(path.parent, outermost_folder, budget)
     except (NotATemplate, OSError):
         folder = _ModuleFiles([own_body], {}, {})
     else:
         if folder.is_ambiguous:
             folder = _ModuleFiles([own_body], {}, {})
-    reader = _SourceReader(folder, path.parent, budget, own_file=str(path))
+    reader = _SourceReader(folder, path.parent, outermost_folder, budget, own_file=str(path))
     return reader.make_template()
 
 
@@ -148,6 +174,44 @@ def list_terraform_files(folder: Path) -> list[Path]:
     """
     paths = [path for path in sorted(folder.glob("*.tf")) if not path.name.startswith(".")]
     return sorted(paths, key=is_override_file)
+
+
+def list_root_modules(folder: Path) -> list[Path]:
+    """Return the folders below a folder that hold Terraform files and that no other one calls.
+
+    Raises NotATemplate if there are too many folders.
+    """
+    folders = list[Path]()
+    called_folders = set[str]()
+    for path in _walk_terraform_folders(folder):
+        folders.append(path)
+        if len(folders) > _MOST_ROOT_FOLDERS:
+            raise NotATemplate(f"{folder}: more than {_MOST_ROOT_FOLDERS} folders with .tf files")
+        for terraform_file in list_terraform_files(path):
+            for source in _list_local_sources(terraform_file, folder):
+                called_folders.add(os.path.realpath(path / source))
+    return [path for path in folders if os.path.realpath(path) not in called_folders]
+
+
+def _walk_terraform_folders(folder: Path) -> Iterator[Path]:
+    """Yield the folders below a folder that hold Terraform files, but for hidden ones."""
+    for path, folder_names, file_names in os.walk(folder):
+        folder_names[:] = sorted(
+            name
+            for name in folder_names
+            if not name.startswith(".") and name not in _SKIPPED_FOLDERS
+        )
+        if any(name.endswith(".tf") for name in file_names):
+            yield Path(path)
+
+
+def _list_local_sources(path: Path, folder: Path) -> list[str]:
+    """Return the paths by which a file calls modules. Empty if the file must not be read."""
+    if explain_unread_file(path, folder):
+        return []
+    with path.open("rb") as file:
+        text = file.read(MOST_HCL_BYTES).decode("utf-8", "replace")
+    return _LOCAL_SOURCE_REGEX.findall(text)
 
 
 def is_override_file(path: Path) -> bool:
@@ -263,6 +327,10 @@ class TerraformSource(TerraformTemplate):
 
     reader: _SourceReader = field(kw_only=True)
 
+    def list_module_folders(self, folder: Path) -> list[tuple[Path, str]]:
+        del folder
+        return self.reader.list_module_folders()
+
     def find_place(self, *keys: str | int) -> TemplatePlace:
         """Return the address, the file and the line of a resource, or of one of its arguments."""
         address = str(keys[1]) if len(keys) > 1 else ""
@@ -349,6 +417,16 @@ class _RepeatedBlock(Container):
         """Return all instances."""
         return list(self.instance_by_index.values())
 
+    def get_collection(self) -> Any:
+        """Return the instances: a list with `count`, a map with `for_each`."""
+        return _make_collection(self.instance_by_index)
+
+
+def _make_collection(value_by_index: Mapping[Any, Any]) -> Any:
+    """Return the instances of a block as Terraform has them: a list or a map."""
+    has_numbers = all(isinstance(index, int) for index in value_by_index)
+    return list(value_by_index.values()) if has_numbers else dict(value_by_index)
+
 
 @dataclass(frozen=True)
 class _Representative(Container):
@@ -384,6 +462,28 @@ class _Namespace(Container):
         raise CannotEvaluate("several data sources or modules at once")
 
 
+@dataclass(frozen=True)
+class _ModuleCall:
+    """The block that calls a module, for one instance of the module.
+
+    Terraform resolves each input and output by itself: an input may be an output of the same module
+    that does not depend on this input.
+    """
+
+    caller: _Module
+    block: Block
+    # Values of `count` and `each`.
+    variables: Mapping[str, Any]
+    # Address of the module's instance.
+    address: str
+
+    def evaluate_argument(self, name: str) -> Any:
+        """Return the value of an input of the module."""
+        argument = self.block.argument_by_name[name]
+        name = f"{self.address}'s {name}"
+        return self.caller.evaluate_once(name, argument.expression, self.variables)
+
+
 class _Module:
     """One instance of a module: its blocks, and the values of its variables."""
 
@@ -392,15 +492,14 @@ class _Module:
         reader: _SourceReader,
         files: _ModuleFiles,
         folder: Path,
-        address: str = "",
-        passed_values: Mapping[str, Any] | None = None,
+        call: _ModuleCall | None = None,
     ) -> None:
         self.reader = reader
         self.folder = folder
-        self.address = address
-        # Values that the call of the module passes. None for the root module.
-        self._passed_values = passed_values
-        self._tfvars = files.variable_values if passed_values is None else {}
+        # The block that calls the module. None for the root module.
+        self._call = call
+        self.address = call.address if call else ""
+        self._tfvars = files.variable_values if call is None else {}
         self.evaluator = Evaluator(reader.budget, self._find_root)
         self.blocks = dict[str, Block]()
         self.local_arguments = dict[str, Argument]()
@@ -421,9 +520,9 @@ class _Module:
     def evaluate_argument(self, instance: _Instance, argument: Argument) -> Any:
         """Return the value of a resource's argument; each is evaluated once."""
         name = f"{instance.address} {argument.name}"
-        return self._evaluate_once(name, argument.expression, instance.variables)
+        return self.evaluate_once(name, argument.expression, instance.variables)
 
-    def _evaluate_once(
+    def evaluate_once(
         self, name: str, expression: hcl_parser.Expression, variables: Mapping[str, Any]
     ) -> Any:
         if name not in self._value_by_name:
@@ -453,6 +552,7 @@ class _Module:
     def _find_variable(self, name: str) -> Any:
         cache_name = f"var.{name}"
         if cache_name not in self._value_by_name:
+            self._value_by_name[cache_name] = UnknownPart(f"{cache_name[:68]} refers to itself")
             self._value_by_name[cache_name] = self._read_variable(name)
         return self._value_by_name[cache_name]
 
@@ -465,8 +565,8 @@ class _Module:
         return _fill_optional_parts(self.evaluator, type_argument.expression, value)
 
     def _find_variable_value(self, name: str, block: Block | None) -> Any:
-        if self._passed_values is not None and name in self._passed_values:
-            return self._passed_values[name]
+        if self._call is not None and name in self._call.block.argument_by_name:
+            return self._call.evaluate_argument(name)
         if name in self._tfvars:
             return self.evaluator.evaluate_or_unknown(self._tfvars[name].expression)
         default = block.argument_by_name.get("default") if block else None
@@ -476,7 +576,7 @@ class _Module:
         if sensitive and self.evaluator.evaluate_or_unknown(sensitive.expression) is True:
             return UnknownPart(f"var.{name[:64]} is a secret")
         value = self.evaluator.evaluate_or_unknown(default.expression)
-        if self._passed_values is None:
+        if self._call is None:
             self.reader.default_by_variable[f"var.{name}"] = _shorten_default(default.text)
         return value
 
@@ -484,7 +584,7 @@ class _Module:
         argument = self.local_arguments.get(name)
         if argument is None:
             return UnknownPart(f"local.{name[:64]} is not declared")
-        return self._evaluate_once(f"local.{name}", argument.expression, {})
+        return self.evaluate_once(f"local.{name}", argument.expression, {})
 
     def _find_data(self, type_name: str, label: str) -> Any:
         block = self.blocks.get(f"data.{type_name}.{label}")
@@ -507,6 +607,13 @@ class _Module:
         repetition = self._evaluate_repetition(block)
         if repetition is None:
             return _Instance(address, type_name, self, block, {})
+        if isinstance(repetition, _Representative):
+            other_instance = repetition.instance
+            each = {"key": UnknownPart("each.key is not known"), "value": other_instance}
+            repetition_text = other_instance.unknown_repetition
+            return _Representative(
+                _Instance(address, type_name, self, block, {"each": each}, repetition_text)
+            )
         if isinstance(repetition, UnknownPart):
             unknown_variables = {
                 "each": _Namespace(lambda part: UnknownPart(f"each.{part[:64]} is not known")),
@@ -533,6 +640,7 @@ class _Module:
         """Return the indices of a block's instances, each with the values of `count` or `each`.
 
         None if the block has neither `count` nor `for_each`, and an UnknownPart if it is not known.
+        If it goes over a resource whose own repetition is not known, return that representative.
         """
         count_argument = block.argument_by_name.get("count")
         if count_argument is not None:
@@ -541,8 +649,12 @@ class _Module:
         if argument is None:
             return None
         collection = self.evaluator.evaluate_or_unknown(argument.expression)
-        if isinstance(collection, list):
-            collection = {to_text(item): item for item in collection if _is_key(item)}
+        if isinstance(collection, _Representative):
+            return collection
+        if isinstance(collection, Container):
+            collection = collection.get_collection()
+        if isinstance(collection, list) and all(map(_is_key, collection)):
+            collection = {to_text(item): item for item in collection}
         if not isinstance(collection, dict):
             return UnknownPart("for_each is not known")
         return [
@@ -607,7 +719,7 @@ class _Module:
             self.reader.note_unread_module(self, block, address, folder)
             return UnknownPart(f"module.{name[:64]}: {folder}")
         repetition = self._evaluate_repetition(block)
-        if isinstance(repetition, UnknownPart):
+        if isinstance(repetition, UnknownPart | _Representative):
             repetition = [(None, _UNKNOWN_REPETITION)]
             is_repeated = False
         else:
@@ -616,11 +728,8 @@ class _Module:
         for index, variables in repetition or [(None, {})]:
             index_text = "" if index is None else f"[{json.dumps(index)}]"
             address = f"{self.address}.module.{name}{index_text}".lstrip(".")
-            passed_values = {
-                argument.name: self.evaluator.evaluate_or_unknown(argument.expression, variables)
-                for argument in block.arguments
-            }
-            module_by_index[index] = self.reader.load_module(folder, address, passed_values)
+            call = _ModuleCall(self, block, variables, address)
+            module_by_index[index] = self.reader.load_module(folder, call)
         return _CalledModule(module_by_index, is_repeated=is_repeated)
 
     def _find_module_folder(self, block: Block) -> Path | str:
@@ -630,8 +739,10 @@ class _Module:
         if not isinstance(source, str) or not source.startswith(("./", "../")):
             return "its module is not in this folder"
         folder = self.folder / source
-        if not is_inside_folder(folder, self.reader.outermost_folder):
-            return "its module is outside the folder: lint the module's folder, or the plan"
+        outermost_folder = self.reader.outermost_folder
+        if not is_inside_folder(folder, outermost_folder):
+            reason = f"its module is outside of {to_terminal_text(str(outermost_folder), 200)}"
+            return f"{reason}: lint a folder that holds both, or the plan"
         if not folder.is_dir() or not list_terraform_files(folder):
             return "its module's folder holds no .tf file"
         if self.address.count("module.") >= _MOST_MODULE_LEVELS:
@@ -644,7 +755,7 @@ class _Module:
         argument = block.argument_by_name.get("value") if block else None
         if argument is None:
             raise CannotEvaluate(f"{self.address} has no output {name[:64]}")
-        return self._evaluate_once(f"output.{name}", argument.expression, {})
+        return self.evaluate_once(f"output.{name}", argument.expression, {})
 
     def list_modules(self) -> Iterator[_Module]:
         """Yield this module and those that it calls."""
@@ -678,6 +789,13 @@ class _CalledModule(Container):
     def list_items(self) -> list[Any]:
         """Return all instances."""
         return [_Namespace(module.find_output) for module in self.module_by_index.values()]
+
+    def get_collection(self) -> Any:
+        """Return the instances if the module is repeated."""
+        if not self.is_repeated:
+            return super().get_collection()
+        output_by_index = dict(zip(self.module_by_index, self.list_items(), strict=True))
+        return _make_collection(output_by_index)
 
 
 @dataclass(frozen=True)
@@ -854,12 +972,18 @@ class _SourceReader(TerraformConverter):
     """Converter of the files of a folder to a template."""
 
     def __init__(
-        self, files: _ModuleFiles, folder: Path, budget: WorkBudget, own_file: str = ""
+        self,
+        files: _ModuleFiles,
+        folder: Path,
+        outermost_folder: Path,
+        budget: WorkBudget,
+        own_file: str = "",
     ) -> None:
         self.budget = budget
         # The file that is linted, if it is one and not the folder.
         self._own_file = own_file
-        self.outermost_folder = folder
+        self._linted_folder = folder
+        self.outermost_folder = outermost_folder
         self.default_by_variable = dict[str, str]()
         # Places of modules and files that were not read, with the reasons.
         self.place_by_unread_name = dict[str, TemplatePlace]()
@@ -964,6 +1088,10 @@ class _SourceReader(TerraformConverter):
                 "Properties": properties,
             }
 
+    def list_module_folders(self) -> list[tuple[Path, str]]:
+        """Return the folders of all modules, each with the address of an instance."""
+        return [(module.folder, module.address) for module in self._root_module.list_modules()]
+
     def name_file(self, file: str) -> str:
         """Return a file's name relative to the folder of what is linted. Empty if it is that file.
 
@@ -971,9 +1099,8 @@ class _SourceReader(TerraformConverter):
         """
         if file == self._own_file:
             return ""
-        base = self.outermost_folder if self._own_file else self.outermost_folder.parent
-        path = Path(file)
-        return str(path.relative_to(base)) if path.is_relative_to(base) else file
+        base = self._linted_folder if self._own_file else self._linted_folder.parent
+        return os.path.relpath(os.path.normpath(file), base)
 
     def count_resource(self) -> None:
         """Count one instance. Raises NotATemplate if there are too many."""
@@ -982,7 +1109,7 @@ class _SourceReader(TerraformConverter):
         if self._resource_count > 2 * MOST_RESOURCES:
             raise NotATemplate(f"more than {MOST_RESOURCES:,} queues, functions and their like")
 
-    def load_module(self, folder: Path, address: str, passed_values: Mapping[str, Any]) -> _Module:
+    def load_module(self, folder: Path, call: _ModuleCall) -> _Module:
         """Return an instance of a module in a folder, which is read once."""
         self._module_count += 1
         if self._module_count > _MOST_MODULES:
@@ -992,7 +1119,7 @@ class _SourceReader(TerraformConverter):
             self._files_by_folder[resolved_folder] = _load_folder(
                 folder, self.outermost_folder, self.budget
             )
-        return _Module(self, self._files_by_folder[resolved_folder], folder, address, passed_values)
+        return _Module(self, self._files_by_folder[resolved_folder], folder, call)
 
     def note_unread_module(self, caller: _Module, block: Block, address: str, reason: str) -> None:
         """Record a module that is not read, with its place and the reason."""
