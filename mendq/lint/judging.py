@@ -23,6 +23,7 @@ from mendq.catalogue.consumers.concurrency_too_small import (
 from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
 from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
+from mendq.catalogue.dlq.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.messages.messages_expire import MESSAGES_EXPIRE
 from mendq.catalogue.symptom import DetectedFault, EvidenceKind, Symptom
 from mendq.catalogue.visibility import needed_timeout
@@ -52,17 +53,17 @@ from mendq.lint.template import (
     WorkBudget,
     to_list,
 )
+from mendq.lint.times import find_contradicting_times, make_retention_lines
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue, infer_deploy_target
 from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.producers import RefusingPolicy
-from mendq.model.queue import parse_queue_arn, queue_arn_or_none, read_number_attribute
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.queue_limits import REDRIVE_POLICY_ATTRIBUTE
 from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import TagUnreadable
-from mendq.notifications.text import format_count
 
 # Symptoms that a queue's configuration alone shows. What a template shows of
 # `mapping_wastes_receives` is `concurrency_too_small` here.
@@ -523,6 +524,10 @@ def _check_symptom(
     detected_fault = find_fault(queue) if find_fault else None
     if detected_fault is None:
         return None
+    if symptom is REDRIVE_CYCLE and queue.queue_arn != _choose_queue_of_cycle(
+        queue, declared_queues
+    ):
+        return None
     names_of_read_attributes = [*queue.attributes.names_of_read_attributes]
     finding = _make_finding(
         declared_queues, symptom, queue, names_of_read_attributes, detected_fault
@@ -530,6 +535,31 @@ def _check_symptom(
     if symptom is PRODUCER_REFUSED:
         return _place_at_refusal(finding, queue, declared_queues)
     return _place_at_mapping(finding, detected_fault, declared_queues)
+
+
+def _choose_queue_of_cycle(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> str:
+    """Return the ARN of the queue that the finding about a redrive cycle names.
+
+    That is the first queue of the cycle without a consumer, which is meant as a DLQ: it must have
+    no DLQ of its own. If all or none have consumers, it is the first queue in the template.
+    """
+    arns_of_cycle = list[str]()
+    next_arn: str | None = queue.queue_arn
+    while next_arn is not None and next_arn not in arns_of_cycle:
+        arns_of_cycle.append(next_arn)
+        next_queue = declared_queues.queue_by_arn.get(next_arn)
+        next_arn = queue_arn_or_none(next_queue.dlq_arn) if next_queue else None
+    queues_in_order = [
+        declared_queue
+        for declared_queue in declared_queues.queue_by_arn.values()
+        if declared_queue.queue_arn in arns_of_cycle
+    ]
+    unread_queues = [
+        declared_queue
+        for declared_queue in queues_in_order
+        if not declared_queue.lambda_consumers and not declared_queue.pipes
+    ]
+    return (unread_queues or queues_in_order)[0].queue_arn
 
 
 def _place_at_refusal(
@@ -595,50 +625,12 @@ def _find_switched_off_function(queue: DeclaredQueue) -> DetectedFault | None:
     return None
 
 
-def _find_contradicting_times(queue: DeclaredQueue) -> DetectedFault | None:
-    """Report a retention that ends before the queue's other settings let a message be handled.
-
-    The worst contradiction is reported alone. If a message is received again, it waits for the
-    visibility timeout each time. None if one of the values is not known.
-    """
-    try:
-        return _compare_times(queue)
-    except UnknownValue:
-        return None
-
-
-def _compare_times(queue: DeclaredQueue) -> DetectedFault | None:
-    """Return the worst contradiction. Raises UnknownValue if a needed value is not known."""
-    retention_seconds = queue.retention_seconds
-    delay_seconds = read_number_attribute(queue.attributes, "DelaySeconds")
-    if delay_seconds >= retention_seconds:
-        return DetectedFault(
-            f"the delay of {delay_seconds:,} s is not shorter than the retention of "
-            f"{retention_seconds:,} s: messages expire before anybody can receive them"
-        )
-    visibility_seconds = queue.visibility_seconds
-    if visibility_seconds >= retention_seconds:
-        return DetectedFault(
-            f"the visibility timeout of {visibility_seconds:,} s is not shorter than the retention "
-            f"of {retention_seconds:,} s: a message that is not finished at the first try expires"
-        )
-    receive_count = queue.max_receive_count
-    if receive_count is None or visibility_seconds * receive_count < retention_seconds:
-        return None
-    return DetectedFault(
-        "a message that fails can expire before it reaches the DLQ: "
-        f"{format_count(receive_count, 'receive')} may take {visibility_seconds * receive_count:,} "
-        f"s (visibility timeout {visibility_seconds:,} s each), and the queue keeps messages for "
-        f"{retention_seconds:,} s"
-    )
-
-
 # How to find a symptom in a template, if that differs from the way in which a scan finds it.
 _FAULT_FINDER_BY_SYMPTOM: Mapping[str, Callable[[DeclaredQueue], DetectedFault | None]] = {
     CONCURRENCY_TOO_SMALL.name: find_fault_in_template,
     CONSUMER_STOPPED.name: _find_disabled_mapping,
     CONSUMER_THROTTLED.name: _find_switched_off_function,
-    MESSAGES_EXPIRE.name: _find_contradicting_times,
+    MESSAGES_EXPIRE.name: find_contradicting_times,
 }
 
 
@@ -720,6 +712,8 @@ def _check_timeout(
     timeout_remedy = _make_timeout_remedy(
         declared_queues, timeout_seconds, goal_timeout_seconds, timeout_ceiling_seconds
     )
+    if timeout_seconds < goal_timeout_seconds <= SetVisibilityTimeout.maximum:
+        timeout_remedy += make_retention_lines(queue, declared_queues, goal_timeout_seconds)
     return replace(finding, remedy=timeout_remedy)
 
 

@@ -6,7 +6,7 @@ catalogue's plan: the change that Mendq would make to the queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,6 +46,7 @@ from mendq.lint.queues import (
     DeclaredQueues,
 )
 from mendq.lint.template import get_mapping, to_list
+from mendq.lint.times import make_retention_lines
 from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.admission import Answer
 from mendq.model.limits import Limits
@@ -145,25 +146,30 @@ def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> Te
     dlq_lines = declared_queues.template.render_declaration(
         dlq_logical_id, {"Type": QUEUE_TYPE, "Properties": dlq_properties}
     )
-    return dlq_lines + declared_queues.template.render_declaration(
+    redrive_lines = declared_queues.template.render_declaration(
         REDRIVE_POLICY_ATTRIBUTE, redrive_policy
     )
+    return dlq_lines + redrive_lines + make_retention_lines(queue, declared_queues)
 
 
 def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
     """Return the lines of a policy statement that denies calls without TLS.
 
     If the template sets the queue's policy, return the statement, and a comment that says to which
-    policy it must be added. Otherwise return a new policy with this statement.
+    policy it must be added. Otherwise return a new policy with this statement, which also lets the
+    queue's producers send.
     """
-    deny_statement = {
+    return _make_queue_policy_lines(queue, declared_queues, [_make_tls_statement(queue)])
+
+
+def _make_tls_statement(queue: DeclaredQueue) -> dict[str, Any]:
+    return {
         "Effect": "Deny",
         "Principal": "*",
         "Action": "sqs:*",
         "Resource": _get_arn_reference(queue),
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
-    return _make_queue_policy_lines(queue, declared_queues, [deny_statement])
 
 
 def _make_queue_policy_lines(
@@ -177,7 +183,9 @@ def _make_queue_policy_lines(
             "Statement", queue.policy.logical_id, declared_queues, statements
         )
     queue_logical_id = queue.resource.logical_id
-    policy_document = {"Version": "2012-10-17", "Statement": statements}
+    # SQS keeps one policy for a queue, so every finding shows the same new policy.
+    all_statements = [*_list_missing_grants(queue, declared_queues), _make_tls_statement(queue)]
+    policy_document = {"Version": "2012-10-17", "Statement": all_statements}
     policy_properties = {"Queues": [{"Ref": queue_logical_id}], "PolicyDocument": policy_document}
     policy_resource = {"Type": "AWS::SQS::QueuePolicy", "Properties": policy_properties}
     policy_id = declared_queues.template.make_new_id(queue_logical_id, "Policy")
@@ -198,37 +206,53 @@ def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
     """Return the statements that let the refused producers send, with the policy of each."""
     comments = list[str]()
     statements_by_place: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for admission in list_producer_admissions(queue):
-        producer = admission.producer
-        if admission.answer is not Answer.NO or not isinstance(producer, DeclaredProducer):
-            continue
+    for refusing_policy, producer in _list_refused_producers(queue):
         if producer.fifo_fault is not None:
             name = declared_queues.resolver.replace_arns_by_logical_ids(producer.name)
             comments.append(f"# {to_terminal_text(name)}: {producer.fifo_fault.advice}")
             continue
-        if admission.refusing_policy is RefusingPolicy.ROLE:
+        if refusing_policy is RefusingPolicy.ROLE:
             place = ("Statement of a policy", producer.role_id)
             statement = _make_statement([SEND_MESSAGE_ACTION], _get_arn_reference(queue))
-        elif admission.refusing_policy is RefusingPolicy.KEY_POLICY:
+        elif refusing_policy is RefusingPolicy.KEY_POLICY:
             place = (declared_queues.template.get_attribute_name("KeyPolicy"), queue.key_id)
             statement = _make_grant(replace(producer, source_node=None), [*KEY_ACTIONS], "*")
         else:
-            place = ("", "")
-            statement = _make_grant(
-                _forget_source_of_other_stack(producer, queue, declared_queues),
-                [SEND_MESSAGE_ACTION],
-                _get_arn_reference(queue),
-            )
+            continue
         statements = statements_by_place.setdefault(place, [])
         if statement not in statements:
             statements.append(statement)
     lines = list(dict.fromkeys(comments))
+    grants = _list_missing_grants(queue, declared_queues)
+    if grants:
+        lines += _make_queue_policy_lines(queue, declared_queues, grants)
     for (policy_name, logical_id), statements in statements_by_place.items():
-        if logical_id:
-            lines += _make_statement_lines(policy_name, logical_id, declared_queues, statements)
-        else:
-            lines += _make_queue_policy_lines(queue, declared_queues, statements)
+        lines += _make_statement_lines(policy_name, logical_id, declared_queues, statements)
     return tuple(lines)
+
+
+def _list_refused_producers(
+    queue: DeclaredQueue,
+) -> Iterator[tuple[RefusingPolicy, DeclaredProducer]]:
+    """Yield the queue's producers that are refused, with what refuses each."""
+    for admission in list_producer_admissions(queue):
+        producer = admission.producer
+        if admission.answer is Answer.NO and isinstance(producer, DeclaredProducer):
+            yield admission.refusing_policy, producer
+
+
+def _list_missing_grants(
+    queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> list[dict[str, Any]]:
+    """Return the statements that the queue's policy lacks so that its producers may send."""
+    grants = list[dict[str, Any]]()
+    for refusing_policy, producer in _list_refused_producers(queue):
+        if refusing_policy is RefusingPolicy.QUEUE_POLICY:
+            known_producer = _forget_source_of_other_stack(producer, queue, declared_queues)
+            grant = _make_grant(known_producer, [SEND_MESSAGE_ACTION], _get_arn_reference(queue))
+            if grant not in grants:
+                grants.append(grant)
+    return grants
 
 
 def _forget_source_of_other_stack(
@@ -403,14 +427,13 @@ def _make_filter_lines(queue: DeclaredQueue, _declared_queues: DeclaredQueues) -
     return (comment,)
 
 
-def _make_retention_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
-    """Return the longest retention, or a comment if all receives take even longer."""
-    seconds_of_receives = queue.visibility_seconds * (queue.max_receive_count or 1)
-    if seconds_of_receives >= LONGEST_RETENTION_SECONDS:
-        return ("# shorten the visibility timeout, or lower maxReceiveCount",)
-    return declared_queues.template.render_declaration(
-        "MessageRetentionPeriod", LONGEST_RETENTION_SECONDS
-    )
+def _make_receive_count_lines(
+    queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> TemplateLines:
+    """Return the count that AWS advises, and a retention in which so many receives end."""
+    template = declared_queues.template
+    count_lines = template.render_declaration(RECEIVE_COUNT_KEY, DEFAULT_MAX_RECEIVE_COUNT)
+    return count_lines + make_retention_lines(queue, declared_queues)
 
 
 _PROPERTIES_COPIED_TO_DLQ = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
@@ -431,16 +454,16 @@ _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
         "leave {} out, or let the source in by an ARN that is written out",
         DLQ_SOURCE_NOT_ALLOWED.shown_attributes[0],
     ),
-    MESSAGES_EXPIRE.name: _make_retention_lines,
+    MESSAGES_EXPIRE.name: make_retention_lines,
     NOT_ENCRYPTED.name: _SQS_OWNED_KEYS_REMEDY,
     PRODUCER_REFUSED.name: _make_producer_lines,
     POLICY_IS_PUBLIC.name: _CommentRemedy(
         "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", REDRIVE_POLICY_ATTRIBUTE
     ),
     SERVICE_CANNOT_USE_KEY.name: _make_sqs_keys_lines,
-    MAX_RECEIVE_COUNT_TOO_LOW.name: _PropertyRemedy(RECEIVE_COUNT_KEY, DEFAULT_MAX_RECEIVE_COUNT),
+    MAX_RECEIVE_COUNT_TOO_LOW.name: _make_receive_count_lines,
     REDRIVE_CYCLE.name: _CommentRemedy(
-        "leave {} out of the last of them", REDRIVE_POLICY_ATTRIBUTE
+        "leave {} out here: a DLQ has none that leads back", REDRIVE_POLICY_ATTRIBUTE
     ),
     DLQ_TYPE_MISMATCH.name: _CommentRemedy(
         "name a queue of its own type in {}", REDRIVE_POLICY_ATTRIBUTE

@@ -165,3 +165,19 @@ def test_topic_of_a_known_account_is_refused_if_the_policy_names_another_account
     own_account = DeployTarget("123456789012", "eu-west-1")
     assert len(_list_refusals(lint(template, "", other_account))) == 1
     assert _list_refusals(lint(template, "", own_account)) == []
+
+
+def test_all_findings_of_a_queue_without_policy_show_the_same_new_policy() -> None:
+    """SQS keeps one policy for a queue: a second resource would replace the statements."""
+    result = _lint_text(
+        "Resources:\n  Orders: {Type: AWS::SQS::Queue}\n  Paid: {Type: AWS::SNS::Topic, "
+        "Properties: {Subscription: [{Protocol: sqs, Endpoint: !GetAtt Orders.Arn}]}}\n"
+    )
+    remedies = {finding.symptom: finding.remedy for finding in result.findings}
+    assert set(remedies) == {"producer_refused", "tls_not_enforced"}
+    assert remedies["producer_refused"] == remedies["tls_not_enforced"]
+    policy = yaml.safe_load("\n".join(remedies["producer_refused"]))["OrdersPolicy"]
+    effects = [
+        statement["Effect"] for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    assert effects == ["Allow", "Deny"]

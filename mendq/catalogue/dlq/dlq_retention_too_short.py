@@ -32,7 +32,7 @@ from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal
-from mendq.model.queue import LONGEST_RETENTION_SECONDS
+from mendq.model.queue import LONGEST_RETENTION_SECONDS, RedrivePolicy, is_fifo_arn
 from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import SetMessageRetention
 
@@ -52,6 +52,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     If the DLQ has several sources, the source with the longest retention counts. None if no other
     queue names it as its DLQ, or if it has SQS's maximum already. None also if producers send to
     it: then its owner may have chosen the retention for the producers' messages.
+    A source that SQS refuses, because its type is another, does not count. None if the
+    source is also the queue's own DLQ (`redrive_cycle`): then people must end the cycle first.
     """
     source_with_longest_retention = _find_source_with_longest_retention(facts)
     if facts.is_fifo or source_with_longest_retention is None or facts.is_sent_to:
@@ -62,6 +64,8 @@ def detect(facts: Facts) -> DetectedFault | None:
         retention_seconds > source_retention_seconds
         or retention_seconds >= LONGEST_RETENTION_SECONDS
     ):
+        return None
+    if source_with_longest_retention.queue_arn == facts.dlq_arn:
         return None
     return DetectedFault(
         f"it keeps messages for {retention_seconds:,} s counted from when they were first sent, "
@@ -100,9 +104,14 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 def _find_source_with_longest_retention(facts: Facts) -> QueueFacts | None:
-    """Return the source with the longest retention; None if no other queue names this one."""
+    """Return the source of the same type with the longest retention.
+
+    None if no other queue of this type names this one as its DLQ.
+    """
     other_sources = (
-        source for source in facts.dlq_sources or () if source.queue_arn != facts.queue_arn
+        source
+        for source in facts.dlq_sources or ()
+        if source.queue_arn != facts.queue_arn and is_fifo_arn(source.queue_arn) == facts.is_fifo
     )
     return max(other_sources, key=lambda source: source.retention_seconds, default=None)
 
@@ -150,6 +159,19 @@ DLQ_RETENTION_TOO_SHORT = FixedSymptom(
         QueueNearMiss("nobody's DLQ", replace_values(_make_dlq(60, 345_600), dlq_sources=())),
         QueueNearMiss(
             "its own DLQ", replace_values(_make_dlq(60, 345_600), queue_arn=STANDARD_ARN)
+        ),
+        QueueNearMiss(
+            "its source is its own DLQ too",
+            replace_values(
+                _make_dlq(60, 345_600), RedrivePolicy=RedrivePolicy(STANDARD_ARN, 5).text
+            ),
+        ),
+        QueueNearMiss(
+            "a FIFO queue names it, which SQS refuses",
+            replace_values(
+                _make_dlq(60, 345_600),
+                dlq_sources=sources(QUEUE_ARN, MessageRetentionPeriod="345600"),
+            ),
         ),
         RefusalExample(
             "somebody raised it meanwhile", _make_dlq(1_209_600, 345_600), "need_already_met"
