@@ -42,6 +42,10 @@ from mendq.notifications.change_lines import name_terraform_argument
 # An index of `count` or `for_each`.
 _INDEX_REGEX = re.compile(r"\[[^\]]{0,256}\]")
 _MODULES_REGEX = re.compile(r"^(?:module\.[\w-]{1,128}\.)*")
+# A value that is one variable, and a variable anywhere in an expression.
+_ONE_VARIABLE_REGEX = re.compile(r"var\.([\w-]{1,128})")
+_VARIABLE_REGEX = re.compile(rf"(?<![\w.-]){_ONE_VARIABLE_REGEX.pattern}")
+_MODULE_NAME_REGEX = re.compile(r"module\.([\w-]{1,128})")
 # The attribute that a separate resource sets, by the type of that resource.
 _ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE = {
     **ATTRIBUTE_BY_TERRAFORM_TYPE,
@@ -116,7 +120,10 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
         )
         if attribute != CreateDlq.attribute:
             change, new_text_by_file[file] = _set_argument(
-                text_by_file[file], new_text_by_file[file], change
+                text_by_file[file],
+                new_text_by_file[file],
+                change,
+                _find_module_name(wanted_values.requested_id),
             )
         changes.append(change)
     diff = list[str]()
@@ -188,8 +195,36 @@ def _read_text(path_argument: str) -> str:
     return file_bytes.decode("utf-8-sig", "replace")
 
 
+def _find_module_name(address: str) -> str:
+    """Return the name of the innermost module in an address. Empty for the root module."""
+    return "".join(_MODULE_NAME_REGEX.findall(_INDEX_REGEX.sub("", address))[-1:])
+
+
+def _explain_variable(value_text: str | None, new_value: str) -> str:
+    """Return a note about the variable in a value that a patch replaces. Empty without one."""
+    variable = _VARIABLE_REGEX.search(value_text or "")
+    if variable is None:
+        return ""
+    name = variable.group(1)
+    return (
+        f"this replaces var.{name}: each caller and stage of this module gets {new_value}. To "
+        f"change only one of them, set {name} there, and leave this line as it is"
+    )
+
+
+def _explain_module_input(value_text: str | None, module_name: str, new_value: str) -> str:
+    """Return a note if a value is an input that the caller of a module sets. Empty otherwise."""
+    variable = _ONE_VARIABLE_REGEX.fullmatch(value_text or "")
+    if variable is None or not module_name:
+        return ""
+    return (
+        f"the value is an input of the module: set {variable.group(1)} = {new_value} in the block "
+        f'module "{module_name}" that calls it. A line here would change the queues of all callers'
+    )
+
+
 def _set_argument(
-    original_text: str, current_text: str, change: TemplateChange
+    original_text: str, current_text: str, change: TemplateChange, module_name: str
 ) -> tuple[TemplateChange, str]:
     """Set one argument of a queue, or of the separate resource that sets the queue's attribute.
 
@@ -197,6 +232,7 @@ def _set_argument(
         original_text: The file's text before all changes. The line number is of this text.
         current_text: The file's text after the earlier changes.
         change: The queue, the attribute (in `path`) and the new value.
+        module_name: The module in whose instance the queue is, if the operator named one.
 
     Returns:
         The change with path, line, old and new value, and the text after it. If the argument cannot
@@ -242,6 +278,9 @@ def _set_argument(
     )
     if old_value == new_value:
         return replace(change, note=ALREADY_SET_NOTE), current_text
+    module_input_note = _explain_module_input(old_value, module_name, new_value)
+    if module_input_note:
+        return replace(change, note=module_input_note), current_text
     new_block_by_address = _map_blocks_by_address(change.file, new_text)
     is_value_set = (
         new_block_by_address.keys() == block_by_address.keys()
@@ -254,6 +293,9 @@ def _set_argument(
         return replace(change, note=NO_LINE_NOTE), current_text
     if {"count", "for_each"} & block_that_sets_attribute.offsets_by_argument.keys():
         change = replace(change, note=ALL_INSTANCES_NOTE)
+    variable_note = _explain_variable(old_value, new_value)
+    if variable_note:
+        change = replace(change, note="; ".join(filter(None, (change.note, variable_note))))
     return change, new_text
 
 

@@ -91,6 +91,45 @@ def test_patch_of_an_instance_or_a_queue_in_a_module_changes_the_block_that_decl
         _patch(path, requested_id.replace("orders", "other"))
 
 
+INPUT_QUEUE = QUEUE.replace("}", "  visibility_timeout_seconds = var.timeout\n}")
+
+
+def test_patch_names_the_callers_argument_if_a_module_gets_the_value_from_its_caller(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.tf"
+    path.write_text(INPUT_QUEUE)
+    patched = _patch(path, 'module.shop["x"].module.queue.aws_sqs_queue.orders')
+    assert patched.diff == []
+    assert 'set timeout = 690 in the block module "queue"' in patched.changes[0].note
+
+
+@pytest.mark.parametrize(
+    ("value", "requested_id"),
+    [
+        ("var.timeout", ""),
+        ("var.timeout * 6", "module.queue.aws_sqs_queue.orders"),
+        ("max(30, var.timeout)", ""),
+    ],
+)
+def test_patch_says_that_each_caller_gets_the_value_in_place_of_a_variable(
+    tmp_path: Path, value: str, requested_id: str
+) -> None:
+    path = tmp_path / "a.tf"
+    path.write_text(INPUT_QUEUE.replace("var.timeout", value))
+    patched = _patch(path, requested_id)
+    assert "this replaces var.timeout" in patched.changes[0].note
+    assert f"+{TIMEOUT_LINE}" in patched.diff
+
+
+@pytest.mark.parametrize("value", ["30", "local.var.timeout", '"my-var.timeout"'])
+def test_patch_of_a_value_without_a_variable_has_no_note(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "a.tf"
+    path.write_text(INPUT_QUEUE.replace("var.timeout", value))
+    (change,) = _patch(path, "module.queue.aws_sqs_queue.orders").changes
+    assert change.note == ""
+
+
 def _write(folder: Path, **texts: str) -> None:
     for name, text in texts.items():
         (folder / f"{name}.tf").write_text(text)
