@@ -14,6 +14,7 @@ from constructs import Construct
 from infra.lambdas.lambda_function import MAXIMUM_EVENT_RETRIES
 from infra.lambdas.rows import HEAL_HANDLER
 from infra.own_queues import DLQ_CONSTRUCT_ID, make_dlq, make_queue
+from mendq.model.failed_call import MAPPING_CALLS
 from mendq.model.names import (
     AWS_HEALTH_EVENT_SOURCE,
     AWS_HEALTH_SERVICES,
@@ -65,6 +66,11 @@ class Intake(Construct):
             "FailedCalls",
             "Failed SQS calls of anyone but Mendq itself",
             _make_failed_call_pattern(stack),
+        )
+        self._add_rule(
+            "RefusedMappings",
+            "Event source mappings of queues that Lambda refused",
+            _make_refused_mapping_pattern(),
         )
         self._add_rule(
             "AwsHealth",
@@ -138,6 +144,23 @@ def _make_failed_call_pattern(stack: Stack) -> events.EventPattern:
         detail={
             "errorCode": [{"exists": True}],
             "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": other_caller_patterns}}},
+        },
+    )
+
+
+def _make_refused_mapping_pattern() -> events.EventPattern:
+    """Return the pattern of event source mappings that Lambda did not create or change.
+
+    EventBridge receives these management events only if a trail of the account logs them. An event
+    name ends with the date of Lambda's API version. `read_refused_mapping` selects the refusals
+    that are about a queue's visibility timeout.
+    """
+    return events.EventPattern(
+        source=["aws.lambda"],
+        detail_type=["AWS API Call via CloudTrail"],
+        detail={
+            "errorCode": [{"exists": True}],
+            "eventName": [{"prefix": name} for name in MAPPING_CALLS],
         },
     )
 

@@ -151,8 +151,9 @@ class TrailSettings(ComparedSection):
     reaches only this region. A bucket in another region is refused. If the region is not set,
     `mendq doctor` or the first nightly run finds the mistake."""
     management_events: bool = False
-    """True: the trail also logs management events that write, such as SetQueueAttributes. AWS bills
-    every copy of such an event except the first."""
+    """True: the trail also logs management events that write, such as SetQueueAttributes. Without
+    such a trail nothing shows `mapping_refused`. AWS bills every copy of such an event except the
+    first."""
     queue_arn_prefixes: Annotated[
         tuple[Annotated[str, _QUEUE_ARN_PREFIX_BOUNDS], ...],
         make_list_bounds("starts of queue ARNs", 400),

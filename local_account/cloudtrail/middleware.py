@@ -1,7 +1,8 @@
 """The ASGI layer that records calls and their answers, as CloudTrail does.
 
 It records calls in SQS's JSON protocol, and changes of Lambda functions, event source mappings and
-KMS keys. Records of such changes reach only the event history. Event source mappings poll inside
+KMS keys. Every record is added to the event history. A record that a trail logs is also
+delivered: to the default bus and to the trail's bucket. Event source mappings poll inside
 MiniStack, so their calls do not pass this layer and are not recorded. AWS does not document whether
 CloudTrail records them.
 """
@@ -89,18 +90,19 @@ class CloudTrailRecorder:
     def _record_exchange(self, change: Change | None, exchange: HttpExchange) -> None:
         """Record a call, if a record can be made of it.
 
-        Management events are added to the event history. Calls to SQS that a trail logs are queued
-        for delivery.
+        Management events are added to the event history. Calls that a trail logs are queued for
+        delivery.
 
         Args:
             change: The change of a function, a mapping or a key; None for a call to SQS.
             exchange: The call and its answer.
         """
         if change:
-            if change_record := make_record_of_change(change, exchange):
-                self.event_history.add(change_record)
+            record = make_record_of_change(change, exchange)
+        else:
+            record = make_record(exchange)
+        if record is None:
             return
-        if record := make_record(exchange):
-            self.event_history.add(record)
-            if destinations := tuple(find_destinations(record)):
-                self.delivery.deliver_later(record, destinations)
+        self.event_history.add(record)
+        if destinations := tuple(find_destinations(record)):
+            self.delivery.deliver_later(record, destinations)

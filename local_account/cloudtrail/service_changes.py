@@ -1,7 +1,7 @@
 """CloudTrail records of changes of Lambda functions, event source mappings and KMS keys.
 
-LookupEvents returns these records. Calls that only read, and calls that use a function or a key,
-have no record. Here the records reach neither the default bus nor the trails.
+LookupEvents returns these records, and trails that log management events deliver them. Calls that
+only read, and calls that use a function or a key, have no record.
 
 Lambda's event names have a date, such as UpdateFunctionConfiguration20150331v2; Lambda's page below
 lists them. Environment variables and code are left out. A record of Lambda names no resources, but

@@ -15,7 +15,7 @@ from msgspec import Struct, field, structs
 
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.model.case import Case
-from mendq.model.evidence import DELETE_INTERVAL_KEY, Evidence
+from mendq.model.evidence import DELETE_INTERVAL_KEY, REFUSED_FUNCTION_KEY, Evidence
 from mendq.model.failed_call import RefusedBy
 from mendq.model.state import SILENT_DAYS
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout, is_permanent
@@ -56,6 +56,14 @@ def restore_delete_interval(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
     if type(interval_seconds) not in {int, float}:
         return facts
     return replace(facts, delete_interval_seconds=interval_seconds)
+
+
+def restore_refused_function(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
+    """Return `facts` with the timeout of the function whose mapping was refused, if known."""
+    function_seconds = evidence.get(REFUSED_FUNCTION_KEY)
+    if type(function_seconds) is not int:
+        return facts
+    return replace(facts, refused_function_seconds=function_seconds)
 
 
 class CaseStoreView(Struct, frozen=True):
@@ -115,6 +123,7 @@ class CaseStoreView(Struct, frozen=True):
             visibility_seconds_set_by_person=persons_timeout,
             smallest_requested_visibility_seconds=evidence.smallest_requested_visibility_seconds(),
             delete_interval_seconds=evidence.shortest_delete_interval_seconds(),
+            refused_function_seconds=evidence.longest_refused_function_seconds(),
             principals=evidence.principals(),
             event_names=evidence.event_names(),
             refused_by=evidence.refusing_policies(),

@@ -26,6 +26,7 @@ from mendq.catalogue.consumers.filter_deletes_messages import FILTER_DELETES_MES
 from mendq.catalogue.consumers.function_errors import FUNCTION_ERRORS
 from mendq.catalogue.consumers.function_times_out import FUNCTION_TIMES_OUT
 from mendq.catalogue.consumers.in_flight_limit import IN_FLIGHT_LIMIT
+from mendq.catalogue.consumers.mapping_refused import MAPPING_REFUSED
 from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
 from mendq.catalogue.dlq.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
 from mendq.catalogue.dlq.dlq_messages_waiting import DLQ_MESSAGES_WAITING
@@ -75,6 +76,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     KMS_KEY_UNUSABLE,
     ACCESS_DENIED,
     QUEUE_MISSING,
+    MAPPING_REFUSED,
     IN_FLIGHT_LIMIT,
     FUNCTION_TIMES_OUT,
     REDRIVE_LOOP,

@@ -62,7 +62,13 @@ from mendq.heal.guardrails import MAXIMUM_COINCIDENT_QUEUES, SECONDS_TO_WRITE
 from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.failed_call import KNOWN_ERROR_CODES, FailedCall, UnreadableRecord, read
+from mendq.model.failed_call import (
+    KNOWN_ERROR_CODES,
+    FailedCall,
+    UnreadableRecord,
+    read,
+    read_refused_mapping,
+)
 from mendq.model.ignored_calls import find_ignore_reason
 from mendq.model.names import PROBE_ROLE_PURPOSE, OwnMetric
 from mendq.model.own_change import OwnChange
@@ -237,7 +243,7 @@ def group_failed_calls(
     calls_by_queue_and_symptom = defaultdict[tuple[str, Symptom], dict[str, FailedCall]](dict)
     message_ids_by_queue_and_symptom = defaultdict[tuple[str, Symptom], list[str]](list)
     for message_id, body in body_by_message_id.items():
-        call = read(body)
+        call: FailedCall | UnreadableRecord = read_refused_mapping(body) or read(body)
         if isinstance(call, UnreadableRecord):
             _note_unreadable(message_id, body, call, account_and_region, batch)
         elif is_probe(call, account_and_region):

@@ -10,7 +10,9 @@ these groups are declined first, in this order, and `decide` is never asked:
     code                    reason
     queue_gone              The queue does not exist, and the symptom is about an existing queue.
     never_seen              The queue does not exist, and neither a scan, a case nor a setting names
-                            it. Anyone can make calls fail on a name that they have made up.
+                            it. Anyone can make calls fail on a name that they have made up. Lambda
+                            names the timeout only of a queue that exists, so `mapping_refused` is
+                            not declined.
     not_managed             Neither settings nor tags give the queue a mode. A finding about a DLQ
                             that Mendq made for a managed queue is reported nevertheless.
     muted                   A mute of the settings holds for the queue and the symptom, and no fix
@@ -193,7 +195,7 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
     view = recover_left_claim(view, symptom, run)
     if isinstance(view, Outcome):
         return view
-    if tags is None and not _is_known_name(queue_arn, run):
+    if tags is None and not (_has_certainly_existed(group) or _is_known_name(queue_arn, run)):
         reason = "no such queue was ever seen, and no setting names it alone"
         return make_declined_outcome("never_seen", reason)
     situation = make_situation_if_managed(group, run, tags or {}, view)
@@ -270,6 +272,15 @@ def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
         if group.symptom.notifies_anyway and find_mode(group.queue_arn, run, {}) is not None:
             return {}
         raise
+
+
+def _has_certainly_existed(group: Group) -> bool:
+    """Return True if Lambda has named the queue's visibility timeout: then the queue existed.
+
+    CloudFormation often deletes a new queue within minutes after Lambda refused its mapping, so no
+    scan has recorded its name.
+    """
+    return any(call.refused_function_seconds is not None for call in group.calls)
 
 
 def _is_known_name(queue_arn: str, run: FixContext) -> bool:

@@ -17,7 +17,12 @@ from msgspec import structs
 from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import read_queue_tags
 from mendq.cases.context import FixContext
-from mendq.cases.view import CaseStoreView, add_refusals, restore_delete_interval
+from mendq.cases.view import (
+    CaseStoreView,
+    add_refusals,
+    restore_delete_interval,
+    restore_refused_function,
+)
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out_decision
@@ -148,6 +153,7 @@ def _read_and_add_facts(situation: Situation, case: Case, run: FixContext) -> Si
         facts = situation.view.add_facts_of_calls(facts, situation.view.failures)
     if case.state is State.APPROVED:
         facts = restore_delete_interval(facts, case.evidence)
+        facts = restore_refused_function(facts, case.evidence)
     return structs.replace(situation, facts=facts, are_facts_read=True)
 
 

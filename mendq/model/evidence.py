@@ -44,6 +44,8 @@ DELETES_TO_MEASURE_INTERVAL = 3
 EXTENSION_BURST_PERIOD = timedelta(seconds=60)
 # The key of the interval between late deletes in a case's evidence, in seconds.
 DELETE_INTERVAL_KEY = "delete_interval_seconds"
+# The key of the timeout of a function whose mapping was refused in a case's evidence, in seconds.
+REFUSED_FUNCTION_KEY = "refused_function_seconds"
 
 
 @dataclass(frozen=True, order=True)
@@ -67,6 +69,9 @@ class Sighting:
         error_message: The beginning of the call's error message. It may contain the caller's text.
         source_ip: The address from which the call came.
         user_agent: The caller's program. The caller chose this text.
+        refused_function_seconds: The timeout of the Lambda function for which an event source
+            mapping was refused; None for other calls. One such call is enough evidence, because
+            Lambda refuses a mapping only if the queue's timeout is too short.
     """
 
     event_time: datetime
@@ -81,6 +86,7 @@ class Sighting:
     error_message: str = field(default="", compare=False)
     source_ip: str = field(default="", compare=False)
     user_agent: str = field(default="", compare=False)
+    refused_function_seconds: int | None = field(default=None, compare=False)
 
     @classmethod
     def from_scan(cls, scanned_at: datetime) -> Self:
@@ -108,6 +114,7 @@ class Sighting:
             error_message=call.error_message[:MAXIMUM_ERROR_MESSAGE_LENGTH],
             source_ip=call.source_ip,
             user_agent=call.user_agent,
+            refused_function_seconds=call.refused_function_seconds,
         )
 
     def to_text(self) -> str:
@@ -128,6 +135,7 @@ class Sighting:
             self.error_message,
             self.source_ip,
             self.user_agent,
+            self.refused_function_seconds,
         ]
         return json.dumps(field_values)
 
@@ -159,6 +167,11 @@ class Sighting:
             None if refusing_policy_text is None else RefusedBy(refusing_policy_text),
             *optional_field_values,
         )
+
+    @property
+    def is_proof(self) -> bool:
+        """True if this sighting alone is enough evidence: a finding, or a refused mapping."""
+        return self.is_measured or self.refused_function_seconds is not None
 
     @property
     def is_late_extension(self) -> bool:
@@ -224,10 +237,11 @@ class Evidence:
     def is_sufficient(self) -> bool:
         """True if the evidence is enough to open a case.
 
-        It is enough if a scan found the symptom, or if EVENTS_SUFFICIENT_FOR_CASE of
-        `counted_sightings` lie within SUFFICIENT_EVENTS_PERIOD_SECONDS.
+        It is enough if a scan found the symptom, if Lambda refused a mapping, or if
+        EVENTS_SUFFICIENT_FOR_CASE of `counted_sightings` lie within
+        SUFFICIENT_EVENTS_PERIOD_SECONDS.
         """
-        if any(sighting.is_measured for sighting in self.sightings):
+        if any(sighting.is_proof for sighting in self.sightings):
             return True
         event_times = [sighting.event_time for sighting in self.counted_sightings]
         longest_time_span = timedelta(seconds=SUFFICIENT_EVENTS_PERIOD_SECONDS)
@@ -269,6 +283,11 @@ class Evidence:
         """
         requested_seconds = [call.requested_visibility_seconds or 0 for call in self.calls]
         return min(requested_seconds, default=0) or None
+
+    def longest_refused_function_seconds(self) -> int | None:
+        """Return the longest timeout of a function whose mapping was refused; None if none was."""
+        timeouts_seconds = [call.refused_function_seconds or 0 for call in self.calls]
+        return max(timeouts_seconds, default=0) or None
 
     def shortest_delete_interval_seconds(self) -> float | None:
         """Return the shortest mean time between successive failed deletes of one caller.
@@ -330,6 +349,10 @@ class Evidence:
             "principals": list(self.principals()),
             "requests": select_first_and_last([call.request() for call in calls]),
         }
+        function_seconds = self.longest_refused_function_seconds()
+        if function_seconds is not None:
+            # After an approval, a case about a refused mapping is planned again with this value.
+            document[REFUSED_FUNCTION_KEY] = function_seconds
         policies = sorted(self.refusing_policies())
         delete_interval_seconds = self.shortest_delete_interval_seconds()
         if delete_interval_seconds is not None:

@@ -363,6 +363,8 @@ class QueueFacts:
             themselves requested; None unless every failed call requested one.
         delete_interval_seconds: The shortest mean time between successive failed deletes of one
             caller; None if no caller made enough (`Evidence.shortest_delete_interval_seconds`).
+        refused_function_seconds: The longest timeout, in seconds, of a Lambda function for which an
+            event source mapping of the queue was refused; None if none was.
         principals: The callers of the failed calls.
         event_names: The failed calls by name, such as `SendMessage`.
         refused_by: The policies that refused the failed calls.
@@ -374,6 +376,7 @@ class QueueFacts:
     tags: Mapping[str, str] = field(default_factory=dict)
     smallest_requested_visibility_seconds: int | None = None
     delete_interval_seconds: float | None = None
+    refused_function_seconds: int | None = None
     principals: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
     refused_by: frozenset[RefusedBy] = frozenset()

@@ -1,4 +1,7 @@
-"""Read a failed SQS call from a CloudTrail record: canonical error code, queue and caller."""
+"""Read a failed call from a CloudTrail record: canonical error code, queue and caller.
+
+`read` reads failed SQS calls, and `read_refused_mapping` one kind of failed Lambda call.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -29,6 +32,8 @@ ERROR_CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
         "KmsInvalidKeyUsage",
     ),
     "visibility_timeout_too_short": ("MessageNotInflight",),
+    # A code of Mendq: Lambda's own code, InvalidParameterValueException, has many meanings.
+    "mapping_refused": ("QueueTimeoutBelowFunctionTimeout",),
     # VpceAccessDenied is not in the list. CloudTrail reports it only in network activity events,
     # which AWS redacts, and it is not known if they name the queue.
     # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/logging-network-events-with-cloudtrail.html
@@ -246,6 +251,8 @@ class FailedCall:
         user_agent: The caller's program. The caller chose this text.
         requested_visibility_seconds: The visibility timeout that the call requested; None if it
             requested none.
+        refused_function_seconds: The timeout in seconds of the Lambda function for which an event
+            source mapping was refused; None for a call to SQS.
     """
 
     event_id: str
@@ -263,6 +270,7 @@ class FailedCall:
     source_ip: str
     user_agent: str = ""
     requested_visibility_seconds: int | None = None
+    refused_function_seconds: int | None = None
 
     @property
     def may_be_a_race(self) -> bool:
@@ -331,6 +339,65 @@ def _parse_record(record: object) -> FailedCall | UnreadableRecord:
         detail,
         replace_lone_surrogates(raw_error_code[:MAXIMUM_ERROR_CODE_LENGTH]),
         event_time,
+    )
+
+
+# Lambda's message for a mapping whose queue has a shorter visibility timeout than the function. It
+# was seen in public reports; AWS does not document it. It contains no text of the caller.
+_REFUSED_MAPPING_PATTERN = re.compile(
+    r"(?:Invalid request provided: )?Queue visibility timeout: (?P<queue>[0-9]{1,5}) seconds "
+    r"is less than Function timeout: (?P<function>[0-9]{1,5}) seconds"
+)
+MAPPING_CALLS = ("CreateEventSourceMapping", "UpdateEventSourceMapping")
+# CloudTrail adds the date of Lambda's API version to the name, such as
+# CreateEventSourceMapping20150331.
+_API_VERSION_PATTERN = re.compile(r"20[0-9]{6}(?:v[0-9])?\Z")
+
+
+def read_refused_mapping(record: object) -> FailedCall | None:
+    """Return the failed call if Lambda refused an event source mapping because of two timeouts.
+
+    Lambda creates no mapping, and changes none, whose queue has a visibility timeout below the
+    function's timeout. CloudTrail records the failed call as a management event of Lambda. The
+    result's error code is QueueTimeoutBelowFunctionTimeout, and its call has no API version.
+
+    Args:
+        record: A CloudTrail record or the EventBridge event around it, as a mapping or as JSON.
+
+    Returns:
+        The call. None for every other record, and if the record cannot be read.
+    """
+    try:
+        return _parse_refused_mapping(record)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def _parse_refused_mapping(record: object) -> FailedCall | None:
+    envelope_and_detail = _split_envelope(record)
+    if isinstance(envelope_and_detail, UnreadableRecord):
+        return None
+    envelope, detail = envelope_and_detail
+    event_name = _API_VERSION_PATTERN.sub("", _read_text(detail, "eventName", 128))
+    event_time = _read_time(detail.get("eventTime"))
+    raw_error_code = _read_text(detail, "errorCode", MAXIMUM_ERROR_CODE_LENGTH)
+    message_match = _REFUSED_MAPPING_PATTERN.match(_read_text(detail, "errorMessage"))
+    if (
+        detail.get("eventSource") != "lambda.amazonaws.com"
+        or event_name not in MAPPING_CALLS
+        or make_canonical_error_code(raw_error_code) != "InvalidParameterValue"
+        or message_match is None
+        or event_time is None
+        or not _read_text(detail, "eventID", 128)
+    ):
+        return None
+    request_parameters = mapping_or_empty(detail.get("requestParameters"))
+    return replace(
+        _make_failed_call(envelope, detail, raw_error_code, event_time),
+        event_name=event_name,
+        error_code="QueueTimeoutBelowFunctionTimeout",
+        queue_arn=queue.queue_arn_or_none(request_parameters.get("eventSourceArn")),
+        refused_function_seconds=int(message_match["function"]),
     )
 
 

@@ -485,6 +485,11 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     "policy_not_named": OperatorStep(
         "Find the policy that refuses: AWS does not name it.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
+    "queue_rolled_back": OperatorStep(
+        "Raise VisibilityTimeout in the queue's template, then deploy again.",
+        _SHOW_CASE_COMMAND,
+        needs=_ANY_QUEUE,
+    ),
     "queue_gone": OperatorStep(
         "Find who deleted the queue; create it again or stop callers.",
         _SHOW_HISTORY_COMMAND,

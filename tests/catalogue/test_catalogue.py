@@ -24,7 +24,7 @@ from mendq.catalogue.symptom import (
     Symptom,
 )
 from mendq.model.facts import Need
-from mendq.model.failed_call import FailedCall, read
+from mendq.model.failed_call import FailedCall, read, read_refused_mapping
 from mendq.model.plan import Escalate, Plan, Refuse, owner_of_case
 from mendq.model.steps import STEP_CLASSES, AttributeStep, Owner, SetMessageRetention
 from mendq.scan.scan import NEEDS_OF_PLANS, NEEDS_READ_FOR_SUSPECTS
@@ -305,7 +305,10 @@ def test_failed_call_example_is_matched_also_if_it_is_read_from_a_cloudtrail_rec
         errorCode=example.call.raw_error_code,
         errorMessage=example.call.error_message,
     )
-    call_from_record = read(record)
+    if example.call.refused_function_seconds is not None:
+        record["eventSource"] = "lambda.amazonaws.com"
+        record["requestParameters"] = {"eventSourceArn": example.call.queue_arn}
+    call_from_record = read_refused_mapping(record) or read(record)
     assert isinstance(call_from_record, FailedCall)
     assert find_symptom_of(call_from_record) is entry
 

@@ -112,6 +112,25 @@ def test_report_rule_matches_only_a_new_weekly_summary_in_the_report_bucket() ->
         assert not _matches("DeliverReport", _make_object_event(**changes))
 
 
+def _make_mapping_event(**detail: Any) -> dict[str, Any]:
+    """Return a refused mapping as an entry of PutEvents."""
+    detail = {"eventSource": "lambda.amazonaws.com", **detail}
+    return {**_make_event(OTHER_ROLE, **detail), "Source": "aws.lambda"}
+
+
+def test_refused_mappings_rule_matches_only_failed_calls_that_create_or_change_a_mapping() -> None:
+    name = "CreateEventSourceMapping20150331"
+    created = _make_mapping_event(eventName=name)
+    del created["Detail"]["errorCode"]
+    assert not _matches("IntakeRefusedMappings", created)
+    for other_name in ("DeleteEventSourceMapping20150331", "CreateFunction20150331"):
+        assert not _matches("IntakeRefusedMappings", _make_mapping_event(eventName=other_name))
+    assert not _matches("IntakeRefusedMappings", _make_event(OTHER_ROLE, eventName=name))
+    assert _matches("IntakeRefusedMappings", _make_mapping_event(eventName=name))
+    updated = _make_mapping_event(eventName="UpdateEventSourceMapping20150331")
+    assert _matches("IntakeRefusedMappings", updated)
+
+
 def _make_health_event(**detail: Any) -> dict[str, Any]:
     """https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html"""
     health_detail = {

@@ -2,6 +2,7 @@
 
 Failed SQS calls are CloudTrail data events. A trail logs only the data events that its event
 selectors select. So a symptom is visible on a queue only if a trail logs the calls that show it.
+One symptom, `mapping_refused`, shows in failed calls to Lambda. These are management events.
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from mendq.catalogue import CATALOGUE
+from mendq.catalogue.consumers.mapping_refused import MAPPING_REFUSED
 from mendq.catalogue.symptom import FailedCallPattern, Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.cli.account import Account
@@ -36,6 +38,9 @@ CallNamesByQueueArn = Mapping[str, frozenset[str]]
 # Stands for any queue that the selectors cover. Used if no queue is managed yet.
 ANY_QUEUE = "any queue"
 UNLOGGED_QUEUE_REASON = "no trail logs this queue's calls"
+NO_MANAGEMENT_EVENTS_REASON = (
+    "no trail logs management events that write: set trail.managementEvents, and deploy"
+)
 LATE_DELETES_REASON = (
     "a late delete on a standard queue answers 200, so no error shows it: the scan finds the race"
 )
@@ -66,6 +71,8 @@ class Trail(Struct, frozen=True):
     selectors: tuple[EventSelector, ...] | None
     # Bucket and key prefix, joined by a slash, below which the trail writes its files.
     files_root: str = ""
+    # True if the trail logs management events that write, such as CreateEventSourceMapping.
+    logs_changes: bool = False
 
     def is_logging(
         self, queue_arn: str, event_name: str, known_fields: Mapping[str, str] | None = None
@@ -113,11 +120,13 @@ def _check_trail(account: Account, trail_description: Any, trails: list[Trail]) 
     client = account.clients.cloudtrail
     trail_arn = trail_description["TrailARN"]
     selectors: list[Any] = []
+    logs_changes = False
     is_logging = client.get_trail_status(Name=trail_arn).get("IsLogging")
     if is_logging:
         selectors_answer = client.get_event_selectors(TrailName=trail_arn)
         selectors.extend(selectors_answer.get("AdvancedEventSelectors", ()))
-    trails[-1] = structs.replace(trails[-1], selectors=tuple(selectors))
+        logs_changes = _does_trail_log_changes(selectors_answer)
+    trails[-1] = structs.replace(trails[-1], selectors=tuple(selectors), logs_changes=logs_changes)
     check_name = f"trail {trail_description['Name']}"
     if not is_logging:
         # StartLogging works only in the region in which the trail was made.
@@ -128,6 +137,32 @@ def _check_trail(account: Account, trail_description: Any, trails: list[Trail]) 
     sqs_selectors = [selector for selector in selectors if "AWS::SQS::Queue" in str(selector)]
     sentence = f"is logging, {len(sqs_selectors)} selector(s) of SQS data events"
     yield Check(check_name, Status.OK, sentence)
+
+
+def _does_trail_log_changes(selectors_answer: Mapping[str, Any]) -> bool:
+    """Return True if a trail with these selectors logs Lambda's management events that write.
+
+    Args:
+        selectors_answer: CloudTrail's answer to GetEventSelectors: basic event selectors, or
+            advanced ones.
+    """
+    value_by_field = {
+        "eventCategory": "Management",
+        "readOnly": "false",
+        "eventSource": "lambda.amazonaws.com",
+    }
+    for selector in selectors_answer.get("AdvancedEventSelectors") or ():
+        field_selectors = selector.get("FieldSelectors", [])
+        if all(
+            is_field_match(field_selector, value_by_field.get(field_selector["Field"], ""))
+            for field_selector in field_selectors
+        ):
+            return True
+    return any(
+        selector.get("IncludeManagementEvents", True)
+        and selector.get("ReadWriteType") != "ReadOnly"
+        for selector in selectors_answer.get("EventSelectors") or ()
+    )
 
 
 def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
@@ -379,6 +414,8 @@ def find_visibility_gap(
     The first value is the reason, or None if they fully show the symptom. The second value is True
     if no logged call can show the symptom.
     """
+    if symptom is MAPPING_REFUSED:
+        return _find_gap_of_management_events(trails)
     logged_calls = select_logged_calls(trails, queue_arn, DATA_EVENT_NAMES)
     needed_calls = list_needed_calls(symptom, queue_arn)
     missing_calls = sorted(needed_calls - logged_calls)
@@ -393,6 +430,16 @@ def find_visibility_gap(
     if symptom is VISIBILITY_TIMEOUT_TOO_SHORT and not queue_arn.endswith(".fifo"):
         return LATE_DELETES_REASON, False
     return None, False
+
+
+def _find_gap_of_management_events(trails: Sequence[Trail]) -> tuple[str | None, bool]:
+    """Return what `find_visibility_gap` returns, for a symptom that management events show."""
+    if any(trail.logs_changes for trail in trails):
+        return None, False
+    unread_trails = list_unread_trails(trails)
+    if unread_trails:
+        return f"not known: {', '.join(unread_trails)} cannot be read", False
+    return NO_MANAGEMENT_EVENTS_REASON, True
 
 
 def list_needed_calls(symptom: Symptom, queue_arn: str) -> frozenset[str]:

@@ -21,8 +21,12 @@ from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
-from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, SUFFICIENT_EVENTS_PERIOD_SECONDS
-from mendq.model.failed_call import FailedCall, UnreadableRecord, read
+from mendq.model.evidence import (
+    EVENTS_SUFFICIENT_FOR_CASE,
+    SUFFICIENT_EVENTS_PERIOD_SECONDS,
+    Sighting,
+)
+from mendq.model.failed_call import FailedCall, UnreadableRecord, read, read_refused_mapping
 from mendq.model.json_text import parse_finite_float, refuse_nan_constant
 
 # A trail file holds at most 50 MB before it is compressed.
@@ -31,6 +35,8 @@ _SUFFICIENT_EVIDENCE = {
     "distinct_events": EVENTS_SUFFICIENT_FOR_CASE,
     "within_seconds": SUFFICIENT_EVENTS_PERIOD_SECONDS,
 }
+# A call that alone is enough evidence (`Sighting.is_proof`).
+_SINGLE_CALL = {"distinct_events": 1, "within_seconds": 0}
 _GZIP_SIGNATURE = b"\x1f\x8b"
 
 
@@ -77,7 +83,7 @@ def explain_record(record: object) -> dict[str, Any]:
     If the record cannot be read or is not a failed SQS call, `unreadable` has the reason, and the
     other values are None.
     """
-    failed_call = read(record)
+    failed_call = read_refused_mapping(record) or read(record)
     if isinstance(failed_call, UnreadableRecord):
         return {"unreadable": failed_call.reason, "read": None, "symptom": None, "match": None}
     failed_call_fields = {}
@@ -101,7 +107,9 @@ def _describe_symptom(symptom: Symptom, failed_call: FailedCall) -> dict[str, An
         "sentence": symptom.sentence,
         "ships_as": symptom.default_mode_text,
         "counts_as_evidence": symptom.is_evidence(failed_call),
-        "evidence_needed": _SUFFICIENT_EVIDENCE,
+        "evidence_needed": (
+            _SINGLE_CALL if Sighting.of(failed_call).is_proof else _SUFFICIENT_EVIDENCE
+        ),
         "facts_needed": sorted(needed_facts.name.lower() for needed_facts in symptom.needs),
         "steps": [step.attribute for step in symptom.steps],
         "plan": symptom.plan_in_words,
@@ -126,10 +134,13 @@ def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
     }
     if symptom_match:
         evidence_note = "" if symptom_match["counts_as_evidence"] else "; this one does not count"
-        needed_events = (
-            f"{EVENTS_SUFFICIENT_FOR_CASE} distinct events within "
-            f"{SUFFICIENT_EVENTS_PERIOD_SECONDS} s"
-        )
+        needed_evidence = symptom_match["evidence_needed"]
+        needed_events = "one event"
+        if needed_evidence["distinct_events"] > 1:
+            needed_events = (
+                f"{needed_evidence['distinct_events']} distinct events within "
+                f"{needed_evidence['within_seconds']} s"
+            )
         text_by_label |= {
             "match": f"{symptom_match['sentence']} ({symptom_match['ships_as']})",
             "evidence": f"{needed_events}{evidence_note}",

@@ -211,6 +211,46 @@ def _check_trails(
         return list(check_trails(operator.account, found_trails)), found_trails
 
 
+def _select_management_events(**more: Any) -> dict[str, Any]:
+    """Make an advanced event selector of management events. `more` tests further fields."""
+    fields = {"eventCategory": {"Equals": ["Management"]}, **more}
+    return {"FieldSelectors": [{"Field": name, **operators} for name, operators in fields.items()]}
+
+
+@pytest.mark.parametrize(
+    ("selectors", "logs_changes"),
+    [
+        ({"EventSelectors": []}, False),
+        ({"EventSelectors": [{"IncludeManagementEvents": False, "ReadWriteType": "All"}]}, False),
+        ({"EventSelectors": [{"ReadWriteType": "ReadOnly"}]}, False),
+        ({"EventSelectors": [{"ReadWriteType": "WriteOnly"}]}, True),
+        ({"AdvancedEventSelectors": [{"FieldSelectors": SQS_DATA_EVENTS}]}, False),
+        (
+            {"AdvancedEventSelectors": [_select_management_events(readOnly={"Equals": ["true"]})]},
+            False,
+        ),
+        ({"AdvancedEventSelectors": [_select_management_events()]}, True),
+        (
+            {"AdvancedEventSelectors": [_select_management_events(readOnly={"Equals": ["false"]})]},
+            True,
+        ),
+    ],
+)
+def test_trail_logs_changes_only_if_its_selectors_select_management_events_that_write(
+    operator: Operator, selectors: dict[str, Any], *, logs_changes: bool
+) -> None:
+    description = _make_trail_description("ours")
+    named = {"Name": description["TrailARN"]}
+    found_trails: list[Trail] = []
+    client = operator.account.clients.cloudtrail
+    with Stubber(client) as stub, patch.dict(STACK_OUTPUTS, ROOTS):
+        stub.add_response("describe_trails", {"trailList": [description]})
+        stub.add_response("get_trail_status", {"IsLogging": True}, named)
+        stub.add_response("get_event_selectors", {"TrailARN": description["TrailARN"], **selectors})
+        list(check_trails(operator.account, found_trails))
+    assert [trail.logs_changes for trail in found_trails] == [logs_changes]
+
+
 ORGANIZATION = (_make_trail_description("organization", "999999999999"), "TrailNotFoundException")
 OURS = _make_trail_description("ours"), [{"Field": "resources.ARN", "Equals": [ARN]}]
 

@@ -20,6 +20,7 @@ from mendq.cli.doctor.checks import Doctor
 from mendq.cli.doctor.visibility import (
     ANY_QUEUE,
     LATE_DELETES_REASON,
+    NO_MANAGEMENT_EVENTS_REASON,
     UNLOGGED_QUEUE_REASON,
     SymptomVisibility,
     Trail,
@@ -40,7 +41,9 @@ SELECTORS = json.loads(Path(__file__).with_name("selectors.json").read_text())
 
 
 def _make_trail(*more: dict[str, Any]) -> Trail:
-    return Trail("mendq", ({"FieldSelectors": [*SQS_DATA_EVENTS, *more]},))
+    """Make a trail that logs SQS data events and management events."""
+    selectors = ({"FieldSelectors": [*SQS_DATA_EVENTS, *more]},)
+    return Trail("mendq", selectors, logs_changes=True)
 
 
 def _make_field(name: str, **operators: list[str]) -> dict[str, Any]:
@@ -82,6 +85,8 @@ def test_no_symptom_of_failed_calls_is_seen_on_a_queue_outside_all_trail_selecto
             ORDERS in visibility.visible or on_standard_queues_alone or not visibility.by_calls
         ), visibility
         on_fifo_queues_alone = visibility.symptom in FIFO_SYMPTOMS
+        if visibility.symptom == "mapping_refused":
+            continue  # its failed calls are no data events
         shows_on_others = visibility.by_calls and not on_fifo_queues_alone
         expected_blindness = {OTHERS: UNLOGGED_QUEUE_REASON} if shows_on_others else {}
         assert visibility.blind == expected_blindness, visibility
@@ -90,6 +95,25 @@ def test_no_symptom_of_failed_calls_is_seen_on_a_queue_outside_all_trail_selecto
 def test_fifo_only_symptom_is_not_listed_as_unseen_on_standard_queues() -> None:
     visibility = _find_visibility("dedup_id_missing", [], ORDERS, OTHERS)
     assert (visibility.visible, visibility.partly, list(visibility.blind)) == ((), {}, [ORDERS])
+
+
+@pytest.mark.parametrize(
+    ("selectors", "reason"),
+    [
+        ((), NO_MANAGEMENT_EVENTS_REASON),
+        (None, "not known: mendq cannot be read"),
+    ],
+)
+def test_refused_mapping_is_not_seen_if_no_trail_is_known_to_log_management_events(
+    selectors: tuple[()] | None, reason: str
+) -> None:
+    visibility = _find_visibility("mapping_refused", [Trail("mendq", selectors)], ORDERS)
+    assert {**visibility.partly, **visibility.blind} == {ORDERS: reason}
+
+
+def test_refused_mapping_is_seen_on_a_queue_outside_all_data_event_selectors() -> None:
+    trail = Trail("mendq", (), logs_changes=True)
+    assert _find_visibility("mapping_refused", [trail], ORDERS).visible == (ORDERS,)
 
 
 def test_symptom_is_seen_in_part_and_names_its_calls_that_no_trail_logs() -> None:
