@@ -424,7 +424,8 @@ class DeclaredProducers:
             role_names = to_list(self._resolver.resolve(roles_node))
             if policy.logical_id not in managed_ids and role_name not in role_names:
                 continue
-            if "Condition" in policy.definition:
+            condition_name = policy.definition.get("Condition")
+            if condition_name and not self._resolver.find_condition(condition_name):
                 raise UnknownValue("a condition decides whether the role has the policy")
             yield policy.properties.get("PolicyDocument", {})
 

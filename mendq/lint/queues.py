@@ -203,10 +203,12 @@ class DeclaredQueues:
     def _add_pipe(self, pipe: TemplateResource) -> None:
         """Record a pipe that reads a queue of the template, and perhaps is stopped.
 
-        A pipe that only a condition makes, or whose state is not known, is left out.
+        A pipe that may not be made, or whose state is not known, is left out.
         """
         source_arn = self.resolver.resolve_text_or_empty(pipe.properties.get("Source"))
-        if source_arn not in self.resolver.queue_id_by_arn or "Condition" in pipe.definition:
+        if source_arn not in self.resolver.queue_id_by_arn:
+            return
+        if not self._is_made_with(pipe, self._get_queue_resource(source_arn)):
             return
         try:
             desired_state = self.resolver.resolve_text(pipe.properties.get("DesiredState"))
@@ -231,17 +233,36 @@ class DeclaredQueues:
             if source_arn and source_arn.split(":")[2:3] == ["sqs"]:
                 raise UnknownValue("it reads a queue that the template does not declare")
             return
-        if self.resolver.resolve_text_or_empty(mapping_properties.get("Enabled")) == "false":
-            self._disabled_mappings_by_arn[source_arn].append(event_source_mapping)
-            return
-        if "Condition" in event_source_mapping.definition:
-            raise UnknownValue(
-                f"a condition decides whether it reads {self.resolver.queue_id_by_arn[source_arn]}"
+        queue = self._get_queue_resource(source_arn)
+        if not self._is_made_with(event_source_mapping, queue):
+            raise UnknownValue(f"a condition decides whether it reads {queue.logical_id}")
+        with self.resolver.assume_made(event_source_mapping):
+            is_enabled = self.resolver.resolve_text_or_empty(mapping_properties.get("Enabled"))
+            if is_enabled == "false":
+                self._disabled_mappings_by_arn[source_arn].append(event_source_mapping)
+                return
+            consumer = self._make_consumer(event_source_mapping)
+            is_fifo = source_arn.endswith(FIFO_SUFFIX)
+            self._consumers_by_arn[source_arn].append(
+                self._read_mapping_settings(consumer, is_fifo=is_fifo)
             )
-        consumer = self._make_consumer(event_source_mapping)
-        self._consumers_by_arn[source_arn].append(
-            self._read_mapping_settings(consumer, is_fifo=source_arn.endswith(FIFO_SUFFIX))
-        )
+
+    def _is_made_with(self, resource: TemplateResource, queue: TemplateResource) -> bool:
+        """Return True if a resource is made if a queue is.
+
+        It is if its condition holds at the defaults of the parameters, or is that of the queue.
+        """
+        if "Condition" not in resource.definition:
+            return True
+        condition_name = resource.definition["Condition"]
+        if condition_name not in self.template.get_section("Conditions"):
+            return False
+        is_same_condition = condition_name == queue.definition.get("Condition")
+        return is_same_condition or self.resolver.find_condition(condition_name) is True
+
+    def _is_never_made(self, resource: TemplateResource) -> bool:
+        """Return True if a resource's condition is false at the defaults of the parameters."""
+        return self.resolver.find_condition(resource.definition.get("Condition")) is False
 
     def _make_consumer(self, event_source_mapping: TemplateResource) -> DeclaredConsumer:
         """Return the function of an event source mapping, with its timeout and batching window.
@@ -408,7 +429,8 @@ class DeclaredQueues:
         known. Raises UnknownValue if it is not known which queues the resource names.
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html
         """
-        policy_text = self._resolve_policy_text(policy_resource)
+        with self.resolver.assume_made(policy_resource):
+            document_text = self._resolve_policy_text(policy_resource)
         queue_urls = to_list(
             self.resolver.resolve(
                 policy_resource.properties.get(QUEUES_PROPERTY_BY_POLICY_TYPE[policy_resource.type])
@@ -416,17 +438,21 @@ class DeclaredQueues:
         )
         region = self.resolver.deploy_target.region
         for queue_arn in dict.fromkeys(arn_of_url(queue_url, region) for queue_url in queue_urls):
-            if queue_arn in self._policy_by_arn:
-                earlier_policy, _ = self._policy_by_arn[queue_arn]
+            if queue_arn not in self.resolver.queue_id_by_arn:
+                continue
+            policy_text = document_text
+            if not self._is_made_with(policy_resource, self._get_queue_resource(queue_arn)):
+                policy_text = UnknownValue("a condition decides whether it has this policy")
+            earlier_policy, _ = self._policy_by_arn.get(queue_arn, (None, ""))
+            if earlier_policy is not None and self._is_never_made(policy_resource):
+                continue
+            if earlier_policy is not None and not self._is_never_made(earlier_policy):
                 both_policies_text = f"{earlier_policy.logical_id} and {policy_resource.logical_id}"
                 policy_text = UnknownValue(f"{both_policies_text} both set it, and SQS keeps one")
-            if queue_arn is not None and queue_arn in self.resolver.queue_id_by_arn:
-                self._policy_by_arn[queue_arn] = policy_resource, policy_text
+            self._policy_by_arn[queue_arn] = policy_resource, policy_text
 
     def _resolve_policy_text(self, policy_resource: TemplateResource) -> str | UnknownValue:
         """Return the JSON text of a policy, or an UnknownValue if the text is not known."""
-        if "Condition" in policy_resource.definition:
-            return UnknownValue("a condition decides whether it has this policy")
         policy_document = policy_resource.properties.get("PolicyDocument")
         try:
             declared_statements = (get_mapping(policy_document) or {}).get("Statement")
@@ -434,6 +460,8 @@ class DeclaredQueues:
                 self._resolve_statement(statement_node)
                 for statement_node in to_list(declared_statements)
             ]
+            # `Fn::If` may leave a statement out.
+            statements = [statement for statement in statements if statement is not None]
             resolved_document = self.resolver.resolve(
                 policy_document, UNKNOWN_TEXT if statements else None
             )
@@ -472,17 +500,19 @@ class DeclaredQueues:
             name: str(DEFAULT_NUMBER_BY_ATTRIBUTE[name]) for name in _ALWAYS_RETURNED_ATTRIBUTES
         }
         known_attributes = dict[str, str]()
-        for name, property_node in self._get_queue_resource(queue_arn).properties.items():
-            try:
-                value = self._resolve_attribute(name, property_node)
-            except RefusedValue as error:
-                self._refusals_by_arn[queue_arn].append(error.refusal)
-                attributes[name] = error
-            except UnknownValue as error:
-                attributes[name] = error
-            else:
-                if value is not None:
-                    attributes[name] = known_attributes[name] = value
+        resource = self._get_queue_resource(queue_arn)
+        with self.resolver.assume_made(resource):
+            for name, property_node in resource.properties.items():
+                try:
+                    value = self._resolve_attribute(name, property_node)
+                except RefusedValue as error:
+                    self._refusals_by_arn[queue_arn].append(error.refusal)
+                    attributes[name] = error
+                except UnknownValue as error:
+                    attributes[name] = error
+                else:
+                    if value is not None:
+                        attributes[name] = known_attributes[name] = value
         self._refusals_by_arn[queue_arn] += list_combination_refusals(known_attributes)
         redrive_policy = attributes.get(REDRIVE_POLICY_ATTRIBUTE)
         if isinstance(redrive_policy, UnknownValue):

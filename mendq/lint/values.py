@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -67,6 +68,14 @@ _QUEUE_ARN_REGEX = re.compile(
 )
 # Made-up name of a resource that is no queue.
 _STAND_IN_NAME_REGEX = re.compile(rf"\b{RESOURCE_NAME_PREFIX}[0-9]{{1,4}}\b")
+# Names that a condition may depend on, and pseudo parameters, in the JSON text of a node.
+_NAME_REGEX = re.compile(r'["{]([A-Za-z0-9.]{1,512})["}]')
+_PSEUDO_PARAMETER_REGEX = re.compile(r"AWS::[A-Za-z]{1,32}")
+_STACK_NAME = "stack-name"
+# Conditions, and references of nested stacks, that may refer to each other in a chain.
+_MOST_OPEN_REFERENCES = 60
+_WORK_STEPS_PER_CONDITION = 20
+_VALUES_OF_UNKNOWN_TARGET = frozenset({"", UNKNOWN_ACCOUNT, UNKNOWN_REGION, _STACK_NAME})
 _UNKNOWN_REASON_BY_FUNCTION = {
     "Fn::ImportValue": "imported from another stack",
     "Fn::If": "a condition decides it",
@@ -107,8 +116,12 @@ class ValueResolver:
     value_by_reference: dict[str, str]
     # Parameters whose default was used, with the default.
     default_by_parameter: dict[str, str] = field(default_factory=dict)
-    # References of nested stacks that are being resolved.
+    # References of nested stacks, and conditions, that are being resolved.
     _open_references: list[str] = field(default_factory=list, init=False)
+    # The condition that holds by assumption (see `assume_made`), and the parameters that may have
+    # other values than their defaults then.
+    _assumed_condition: str = field(default="", init=False)
+    _undecided_names: frozenset[str] = field(default=frozenset(), init=False)
 
     def resolve(self, node: Any, placeholder: str | None = None) -> Any:
         """Return the value of a node with all intrinsic functions replaced by their values.
@@ -124,6 +137,11 @@ class ValueResolver:
         if not isinstance(node, dict):
             return node
         if is_intrinsic_function(node):
+            branches = node.get("Fn::If")
+            if isinstance(branches, list) and len(branches) == 3:
+                holds = self.find_condition(branches[0])
+                if holds is not None:
+                    return self.resolve(branches[1] if holds else branches[2], placeholder)
             return self._resolve_function_or_placeholder(node, placeholder)
         self.template.budget.use_steps(sum(map(len, node)))
         resolved_by_key = {key: self.resolve(value, placeholder) for key, value in node.items()}
@@ -144,6 +162,105 @@ class ValueResolver:
             if placeholder is None:
                 raise
             return placeholder
+
+    def find_condition(self, name: Any) -> bool | None:
+        """Return True if a condition of the template holds. None if the template does not tell.
+
+        Parameters have their defaults.
+        """
+        try:
+            return self._evaluate_named_condition(name)
+        except UnknownValue:
+            return None
+
+    def _evaluate_named_condition(self, name: Any) -> bool:
+        """Return True if a condition holds. Raises UnknownValue if the template does not tell."""
+        conditions = self.template.get_section("Conditions")
+        if not isinstance(name, str) or name not in conditions:
+            raise UnknownValue(f"there is no condition {name}")
+        if name == self._assumed_condition:
+            return True
+        with self._open_reference(name):
+            return self._evaluate_condition(conditions[name])
+
+    def _evaluate_condition(self, node: Any) -> bool:
+        """Return True if a condition holds. Raises UnknownValue if the template does not tell.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-conditions.html
+        """
+        self.template.budget.use_steps(_WORK_STEPS_PER_CONDITION)
+        match node:
+            case {"Condition": name}:
+                return self._evaluate_named_condition(name)
+            case {"Fn::Equals": [first, second]}:
+                return self._resolve_operand(first) == self._resolve_operand(second)
+            case {"Fn::Not": [operand]}:
+                return not self._evaluate_condition(operand)
+            case {"Fn::And": [*operands]}:
+                return not self._has_operand(operands, wanted=False)
+            case {"Fn::Or": [*operands]}:
+                return self._has_operand(operands, wanted=True)
+        raise UnknownValue("no condition that CloudFormation would take")
+
+    def _has_operand(self, operands: list[Any], *, wanted: bool) -> bool:
+        """Return True if a condition among `operands` has the wanted value.
+
+        Raises UnknownValue if none is known to have it, and one is not known.
+        """
+        unknown_value = None
+        for operand in operands:
+            try:
+                if self._evaluate_condition(operand) is wanted:
+                    return True
+            except UnknownValue as error:
+                unknown_value = error
+        if unknown_value is not None:
+            raise unknown_value
+        return False
+
+    def _resolve_operand(self, node: Any) -> str | None:
+        """Return an operand of `Fn::Equals`.
+
+        Raises UnknownValue if it depends on where the template is deployed, and that is not known.
+        """
+        for name in _PSEUDO_PARAMETER_REGEX.findall(json.dumps(node)):
+            value = self.value_by_reference.get(name, "")
+            if value in _VALUES_OF_UNKNOWN_TARGET:
+                raise UnknownValue(f"{name}: known when it is deployed")
+        return self.resolve_text(node)
+
+    @contextmanager
+    def assume_made(self, resource: TemplateResource) -> Iterator[None]:
+        """Resolve values as they are if a resource is made.
+
+        If its condition is not known to hold at the defaults of the parameters, it is assumed to.
+        Then these parameters have other values, so nothing is known that depends on them.
+        """
+        condition_name = resource.definition.get("Condition")
+        if not isinstance(condition_name, str) or self.find_condition(condition_name):
+            yield
+            return
+        self._assumed_condition = condition_name
+        self._undecided_names = self._list_names(condition_name)
+        try:
+            yield
+        finally:
+            self._assumed_condition = ""
+            self._undecided_names = frozenset()
+
+    def _list_names(self, condition_name: str) -> frozenset[str]:
+        """Return the names that a condition depends on: conditions, parameters and references."""
+        names = {condition_name}
+        unread_names = [condition_name]
+        while unread_names:
+            name = unread_names.pop()
+            condition = self.template.get_section("Conditions").get(name)
+            nodes_text = json.dumps([condition, self.template.nested.node_by_reference.get(name)])
+            self.template.budget.use_steps(1 + len(nodes_text) // BYTES_PER_WORK_STEP)
+            new_names = {*_NAME_REGEX.findall(nodes_text)} - names
+            names |= new_names
+            unread_names += new_names
+        return frozenset(names)
 
     def resolve_text(self, node: Any) -> str | None:
         """Resolve a node to a text. Return None if nothing is set.
@@ -217,11 +334,22 @@ class ValueResolver:
 
         Raises UnknownValue if the value depends on itself. CloudFormation refuses that.
         """
-        if reference_name in self._open_references:
-            raise UnknownValue(f"{reference_name} refers to itself")
-        self._open_references.append(reference_name)
-        try:
+        with self._open_reference(reference_name):
             return self.resolve(self.template.nested.node_by_reference[reference_name])
+
+    @contextmanager
+    def _open_reference(self, name: str) -> Iterator[None]:
+        """Note that a name is being resolved.
+
+        Raises UnknownValue if it refers to itself, or if too many names refer to each other.
+        """
+        if name in self._open_references:
+            raise UnknownValue(f"{name} refers to itself")
+        if len(self._open_references) >= _MOST_OPEN_REFERENCES:
+            raise UnknownValue(f"{name}: too many names refer to each other")
+        self._open_references.append(name)
+        try:
+            yield
         finally:
             self._open_references.pop()
 
@@ -236,6 +364,8 @@ class ValueResolver:
         default_value = parameter.get("Default")
         if not isinstance(default_value, str):
             raise UnknownValue(f"the parameter {parameter_name} has no default")
+        if parameter_name in self._undecided_names:
+            raise UnknownValue(f"the parameter {parameter_name}: a condition needs another value")
         if parameter_type.startswith("AWS::SSM::Parameter::") or parameter.get("NoEcho") == "true":
             raise UnknownValue(f"the parameter {parameter_name}: its value is not in the template")
         self.default_by_parameter[parameter_name] = default_value
@@ -327,7 +457,7 @@ class DeployTarget:
             "AWS::AccountId": self.account,
             "AWS::Partition": partition_of(self.region),
             "AWS::Region": self.region,
-            "AWS::StackName": "stack-name",
+            "AWS::StackName": _STACK_NAME,
             "AWS::URLSuffix": dns_suffix_of(self.region),
         }
 
