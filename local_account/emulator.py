@@ -42,6 +42,7 @@ from local_account.permissions import (
     install_organization,
     install_partition_keys,
     install_resource_arns,
+    install_wildcards,
     issue_root_credentials,
 )
 from local_account.sqs import encryption, errors, messages, queues
@@ -96,6 +97,7 @@ class Emulator:
         issue_root_credentials(self._endpoint_url)
         install_organization()
         install_resource_arns()
+        install_wildcards()
         install_partition_keys()
         routes.install()
         processes.install(self._temporary_folder / "runtime")

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs
@@ -165,6 +166,28 @@ def install_resource_arns() -> None:
                 )
             return resource_arn.replace(":rule/default/", ":rule/")
         return resource_arn
+
+
+def install_wildcards() -> None:
+    """Make the wildcards of a policy match only a whole text, and any character, as on AWS.
+
+    MiniStack also allows a text with a line break behind what a pattern allows, and its `*` stands
+    for no line break, so that a denial would not match.
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html
+    """
+
+    @replace_functions(iam_evaluator, "_fnmatch_compile")
+    def compile_pattern(_: Any, pattern: str, ignore_case: bool) -> re.Pattern[str]:
+        return _compile_wildcards(pattern, ignore_case=ignore_case)
+
+
+@lru_cache(maxsize=4_096)
+def _compile_wildcards(pattern: str, *, ignore_case: bool) -> re.Pattern[str]:
+    """Return the regular expression for a policy's pattern, to be used with `match`."""
+    regex_by_wildcard = {"*": ".*", "?": "."}
+    parts = [regex_by_wildcard.get(character, re.escape(character)) for character in pattern]
+    flags = re.DOTALL | (re.IGNORECASE if ignore_case else re.NOFLAG)
+    return re.compile("".join(parts) + r"\Z", flags)
 
 
 def install_partition_keys() -> None:
