@@ -714,7 +714,10 @@ def _check_timeout(
     )
     if timeout_seconds < goal_timeout_seconds <= SetVisibilityTimeout.maximum:
         timeout_remedy += make_retention_lines(queue, declared_queues, goal_timeout_seconds)
-    return replace(finding, remedy=timeout_remedy)
+    remedy = declared_queues.template.adapt_remedy(
+        queue.resource.logical_id, symptom.name, timeout_remedy
+    )
+    return replace(finding, remedy=remedy)
 
 
 def _find_timeout_evidence(facts: Facts) -> EvidenceKind:

@@ -86,6 +86,7 @@ def find_remedy(
     if declared_queues.template.is_generated(queue.resource.logical_id):
         return (_GENERATED_QUEUE_COMMENT,)
     lines = _make_remedy_lines(symptom, queue, declared_queues)
+    lines = declared_queues.template.adapt_remedy(queue.resource.logical_id, symptom.name, lines)
     stack_id = declared_queues.template.find_stack_id(queue.resource.logical_id)
     # The lines belong into the nested stack's own file, where the names have no stack in front.
     return tuple(line.replace(f"{stack_id}.", "") for line in lines) if stack_id else lines

@@ -241,6 +241,13 @@ class Template:
         """
         return attribute
 
+    def adapt_remedy(
+        self, logical_id: str, symptom_name: str, lines: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Return the lines of a remedy as the file's language takes them at this resource."""
+        del logical_id, symptom_name
+        return lines
+
     def name_reserved_concurrency(self, function_id: str) -> str:
         """Return the name of the setting that is a function's reserved concurrency."""
         if self.expansion and self.is_generated(function_id):

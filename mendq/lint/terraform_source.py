@@ -59,6 +59,13 @@ from mendq.lint.terraform import (
     make_getatt_reference,
 )
 from mendq.lint.terraform_parts import find_address
+from mendq.lint.terraform_registry import (
+    SQS_MODULE_SOURCE,
+    adapt_to_sqs_module,
+    explain_unknown_call,
+    name_input,
+    parse_sqs_module,
+)
 from mendq.lint.terraform_types import (
     ATTRIBUTE_BY_TERRAFORM_TYPE,
     JSON_PROPERTIES,
@@ -66,12 +73,12 @@ from mendq.lint.terraform_types import (
     PRODUCER_TYPES,
     RESOURCE_TYPE_BY_TERRAFORM_TYPE,
     TERRAFORM_FUNCTION_TYPE,
+    TERRAFORM_POLICY_TYPE,
     TERRAFORM_QUEUE_TYPE,
     TYPES_WITH_ARN_ATTRIBUTE,
     TerraformBlock,
     name_argument,
 )
-from mendq.notifications.text import to_terminal_text
 
 _LOCAL_SOURCE_REGEX = re.compile(r'^\s*source\s*=\s*"(\.{1,2}/[^"\n]{0,1000})"', re.MULTILINE)
 # Folders that hold copies of modules, or nothing of the user's.
@@ -105,6 +112,8 @@ _ARN_ATTRIBUTES = frozenset({"arn"})
 _FUNCTION_ARN_ATTRIBUTES = frozenset({"arn", "qualified_arn", "invoke_arn"})
 _NAME_ATTRIBUTES = frozenset({"id", "url", "function_name", "key_id", "name"})
 _META_ARGUMENTS = ("count", "for_each")
+# Stands for the folder of the registry's module for queues.
+SQS_MODULE_FOLDER = Path(SQS_MODULE_SOURCE)
 # A resource block has a type and a name.
 _LABELS_OF_RESOURCE = 2
 # Types of which a resource with an unknown `count` may be missing, with the properties that name
@@ -349,6 +358,8 @@ class TerraformSource(TerraformTemplate):
             argument_name = "policy"
         if instance is None:
             return TemplatePlace(address, None)
+        if instance.call_of_registry is not None:
+            return self._find_call_place(instance, instance.call_of_registry, argument_name)
         argument = instance.block.argument_by_name.get(argument_name)
         if argument is not None:
             path = f"{instance.address}.{argument_name}"
@@ -357,6 +368,29 @@ class TerraformSource(TerraformTemplate):
         line = inner_blocks[0].line if inner_blocks else instance.block.line
         path = f"{instance.address}.{argument_name}" if inner_blocks else instance.address
         return TemplatePlace(path, line, self.reader.name_file(instance.block.file.path))
+
+    def _find_call_place(
+        self, instance: _Instance, call: Block, argument_name: str
+    ) -> TemplatePlace:
+        """Return the place of the input that sets an argument in a module of the registry."""
+        is_queue = instance.terraform_type == TERRAFORM_QUEUE_TYPE
+        label = instance.block.labels[1] if is_queue else ""
+        input_name = name_input(label, argument_name)
+        argument = call.argument_by_name.get(input_name)
+        line = argument.line if argument else call.line
+        return TemplatePlace(instance.address, line, self.reader.name_file(call.file.path))
+
+    def adapt_remedy(
+        self, logical_id: str, symptom_name: str, lines: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        instance = self.reader.instance_by_address.get(logical_id)
+        if instance is None or instance.call_of_registry is None or not lines:
+            return lines
+        is_about_policy = f"{TERRAFORM_POLICY_TYPE}." in lines[0]
+        if lines[0].startswith("#") and not is_about_policy:
+            return lines
+        comment = f'# in the block module "{instance.call_of_registry.labels[0]}"'
+        return adapt_to_sqs_module(instance.block.labels[1], symptom_name, comment, lines)
 
 
 @dataclass(frozen=True)
@@ -372,6 +406,12 @@ class _Instance(TerraformResource, Container):
 
     def __hash__(self) -> int:
         return hash(self.address)
+
+    @property
+    def call_of_registry(self) -> Block | None:
+        """The block that calls the instance's module, if that is a module of the registry."""
+        call = self.module.call
+        return call.block if call and self.module.folder == SQS_MODULE_FOLDER else None
 
     def get_part(self, key: Any) -> Any:
         """Return an attribute: a reference, or the value of the argument of that name."""
@@ -497,7 +537,7 @@ class _Module:
         self.reader = reader
         self.folder = folder
         # The block that calls the module. None for the root module.
-        self._call = call
+        self.call = call
         self.address = call.address if call else ""
         self._tfvars = files.variable_values if call is None else {}
         self.evaluator = Evaluator(reader.budget, self._find_root)
@@ -565,8 +605,8 @@ class _Module:
         return _fill_optional_parts(self.evaluator, type_argument.expression, value)
 
     def _find_variable_value(self, name: str, block: Block | None) -> Any:
-        if self._call is not None and name in self._call.block.argument_by_name:
-            return self._call.evaluate_argument(name)
+        if self.call is not None and name in self.call.block.argument_by_name:
+            return self.call.evaluate_argument(name)
         if name in self._tfvars:
             return self.evaluator.evaluate_or_unknown(self._tfvars[name].expression)
         default = block.argument_by_name.get("default") if block else None
@@ -576,7 +616,7 @@ class _Module:
         if sensitive and self.evaluator.evaluate_or_unknown(sensitive.expression) is True:
             return UnknownPart(f"var.{name[:64]} is a secret")
         value = self.evaluator.evaluate_or_unknown(default.expression)
-        if self._call is None:
+        if self.call is None:
             self.reader.default_by_variable[f"var.{name}"] = _shorten_default(default.text)
         return value
 
@@ -713,7 +753,9 @@ class _Module:
         block = self.blocks.get(f"module.{name}")
         if block is None:
             return UnknownPart(f"module.{name[:64]} is not declared")
-        folder = self._find_module_folder(block)
+        folder = (
+            SQS_MODULE_FOLDER if self._is_sqs_module(block) else self._find_module_folder(block)
+        )
         if isinstance(folder, str):
             address = f"{self.address}.module.{name}".lstrip(".")
             self.reader.note_unread_module(self, block, address, folder)
@@ -732,17 +774,33 @@ class _Module:
             module_by_index[index] = self.reader.load_module(folder, call)
         return _CalledModule(module_by_index, is_repeated=is_repeated)
 
+    def _is_sqs_module(self, block: Block) -> bool:
+        """Return True if a block calls the registry's module for queues in a way that is known."""
+        argument = block.argument_by_name.get("source")
+        source = self.evaluator.evaluate_or_unknown(argument.expression) if argument else None
+        if source != SQS_MODULE_SOURCE:
+            return False
+        return not self._explain_unknown_call(block)
+
+    def _explain_unknown_call(self, block: Block) -> str:
+        argument = block.argument_by_name.get("version")
+        version = self.evaluator.evaluate_or_unknown(argument.expression) if argument else None
+        return explain_unknown_call(block, version if isinstance(version, str) else None)
+
     def _find_module_folder(self, block: Block) -> Path | str:
         """Return the folder of a called module, or why it is not read."""
         argument = block.argument_by_name.get("source")
         source = self.evaluator.evaluate_or_unknown(argument.expression) if argument else None
+        if source == SQS_MODULE_SOURCE:
+            return self._explain_unknown_call(block)
         if not isinstance(source, str) or not source.startswith(("./", "../")):
             return "its module is not in this folder"
         folder = self.folder / source
-        outermost_folder = self.reader.outermost_folder
-        if not is_inside_folder(folder, outermost_folder):
-            reason = f"its module is outside of {to_terminal_text(str(outermost_folder), 200)}"
-            return f"{reason}: lint a folder that holds both, or the plan"
+        if not is_inside_folder(folder, self.reader.outermost_folder):
+            limit_text = self.reader.describe_outermost_folder()
+            return (
+                f"its module is outside of {limit_text}: lint a folder that holds both, or a plan"
+            )
         if not folder.is_dir() or not list_terraform_files(folder):
             return "its module's folder holds no .tf file"
         if self.address.count("module.") >= _MOST_MODULE_LEVELS:
@@ -901,58 +959,71 @@ def _make_policy(module: _Module, block: Block) -> Any:
     https://registry.terraform.io/providers/hashicorp/aws/latest/docs/data-sources/iam_policy_document
     """
     unknown = UnknownPart(f"data.{'.'.join(block.labels)}: its statements are not all known")
-    if "override_policy_documents" in block.argument_by_name or block.list_blocks("dynamic"):
+    if _evaluate_in_block(module, block, "override_policy_documents", {}) not in (None, []):
+        return unknown
+    statement_blocks = module.list_inner_blocks(block, "statement", {})
+    if isinstance(statement_blocks, UnknownPart):
         return unknown
     merged_statements = list[Any]()
-    for document in to_list(_evaluate_in_block(module, block, "source_policy_documents")):
+    for document in to_list(_evaluate_in_block(module, block, "source_policy_documents", {})):
         policy = document.value if isinstance(document, JsonText) else None
         if not isinstance(policy, dict):
             return unknown
         merged_statements += to_list(policy.get("Statement"))
     statements = merged_statements + [
-        _make_statement(module, statement) for statement in block.list_blocks("statement")
+        _make_statement(module, statement, variables) for statement, variables in statement_blocks
     ]
     return JsonText({"Version": "2012-10-17", "Statement": statements})
 
 
-def _make_statement(module: _Module, block: Block) -> Any:
-    if block.list_blocks("dynamic"):
-        return UnknownPart("a dynamic block of a statement")
+def _make_statement(module: _Module, block: Block, variables: Mapping[str, Any]) -> Any:
     values = {
-        argument.name: module.evaluator.evaluate_or_unknown(argument.expression)
+        argument.name: module.evaluator.evaluate_or_unknown(argument.expression, variables)
         for argument in block.arguments
     }
-    statement = dict[str, Any]({"Effect": values.get("effect", "Allow")})
-    if "sid" in values:
+    statement = dict[str, Any]({"Effect": values.get("effect") or "Allow"})
+    if values.get("sid") is not None:
         statement["Sid"] = values["sid"]
     for name, key in _STATEMENT_LISTS.items():
-        if name in values:
+        if values.get(name) is not None:
             statement[key] = values[name]
     for keyword, key in _PRINCIPAL_KEYS.items():
-        for principals in block.list_blocks(keyword):
-            _add_principals(module, principals, statement, key)
-    conditions = _make_conditions(module, block)
+        blocks_of_principals = module.list_inner_blocks(block, keyword, variables)
+        if isinstance(blocks_of_principals, UnknownPart):
+            return blocks_of_principals
+        for principals, inner_variables in blocks_of_principals:
+            _add_principals(module, principals, inner_variables, statement, key)
+    conditions = _make_conditions(module, block, variables)
     if conditions:
         statement["Condition"] = conditions
     return statement
 
 
-def _make_conditions(module: _Module, block: Block) -> Any:
+def _make_conditions(module: _Module, block: Block, variables: Mapping[str, Any]) -> Any:
     """Return the conditions of a statement. An UnknownPart if one of them is not known."""
+    condition_blocks = module.list_inner_blocks(block, "condition", variables)
+    if isinstance(condition_blocks, UnknownPart):
+        return condition_blocks
     conditions = dict[str, Any]()
-    for condition in block.list_blocks("condition"):
-        test = _evaluate_in_block(module, condition, "test")
-        variable = _evaluate_in_block(module, condition, "variable")
+    for condition, inner_variables in condition_blocks:
+        test = _evaluate_in_block(module, condition, "test", inner_variables)
+        variable = _evaluate_in_block(module, condition, "variable", inner_variables)
         if not isinstance(test, str) or not isinstance(variable, str):
             return UnknownPart("a condition of a statement is not known")
-        condition_values = _evaluate_in_block(module, condition, "values")
+        condition_values = _evaluate_in_block(module, condition, "values", inner_variables)
         conditions.setdefault(test, {})[variable] = condition_values
     return conditions
 
 
-def _add_principals(module: _Module, block: Block, statement: dict[str, Any], key: str) -> None:
-    principal_type = _evaluate_in_block(module, block, "type")
-    identifiers = _evaluate_in_block(module, block, "identifiers")
+def _add_principals(
+    module: _Module,
+    block: Block,
+    variables: Mapping[str, Any],
+    statement: dict[str, Any],
+    key: str,
+) -> None:
+    principal_type = _evaluate_in_block(module, block, "type", variables)
+    identifiers = _evaluate_in_block(module, block, "identifiers", variables)
     if not isinstance(principal_type, str):
         statement[key] = UnknownPart("a principal is not known")
     elif principal_type == "*" and identifiers == ["*"]:
@@ -963,9 +1034,13 @@ def _add_principals(module: _Module, block: Block, statement: dict[str, Any], ke
         principals[principal_type] = [*earlier, *to_list(identifiers)]
 
 
-def _evaluate_in_block(module: _Module, block: Block, name: str) -> Any:
+def _evaluate_in_block(
+    module: _Module, block: Block, name: str, variables: Mapping[str, Any]
+) -> Any:
     argument = block.argument_by_name.get(name)
-    return module.evaluator.evaluate_or_unknown(argument.expression) if argument else None
+    if argument is None:
+        return None
+    return module.evaluator.evaluate_or_unknown(argument.expression, variables)
 
 
 class _SourceReader(TerraformConverter):
@@ -1088,9 +1163,18 @@ class _SourceReader(TerraformConverter):
                 "Properties": properties,
             }
 
+    def describe_outermost_folder(self) -> str:
+        """Return the words for the folder outside of which no module is read."""
+        has_work_tree = (self.outermost_folder / ".git").exists()
+        return "the git work tree" if has_work_tree else "the folder that was named"
+
     def list_module_folders(self) -> list[tuple[Path, str]]:
         """Return the folders of all modules, each with the address of an instance."""
-        return [(module.folder, module.address) for module in self._root_module.list_modules()]
+        return [
+            (module.folder, module.address)
+            for module in self._root_module.list_modules()
+            if module.folder != SQS_MODULE_FOLDER
+        ]
 
     def name_file(self, file: str) -> str:
         """Return a file's name relative to the folder of what is linted. Empty if it is that file.
@@ -1114,7 +1198,9 @@ class _SourceReader(TerraformConverter):
         self._module_count += 1
         if self._module_count > _MOST_MODULES:
             raise NotATemplate(f"more than {_MOST_MODULES} instances of modules")
-        resolved_folder = folder.resolve()
+        resolved_folder = folder if folder == SQS_MODULE_FOLDER else folder.resolve()
+        if folder == SQS_MODULE_FOLDER and folder not in self._files_by_folder:
+            self._files_by_folder[folder] = _ModuleFiles([parse_sqs_module()], {}, {})
         if resolved_folder not in self._files_by_folder:
             self._files_by_folder[resolved_folder] = _load_folder(
                 folder, self.outermost_folder, self.budget

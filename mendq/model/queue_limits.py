@@ -130,6 +130,9 @@ def _is_valid_name(queue_name: str) -> bool:
     """Return True if SQS accepts the name, or if a tool replaces a part of it at deployment."""
     if "{" in queue_name:
         return True
+    if queue_name == FIFO_SUFFIX:
+        # The name is an empty default, in place of which the caller of a module gives a name.
+        return True
     is_short_enough = len(queue_name) <= MAXIMUM_QUEUE_NAME_LENGTH
     base_name = queue_name.removesuffix(FIFO_SUFFIX)
     return is_short_enough and _NAME_REGEX.fullmatch(base_name) is not None

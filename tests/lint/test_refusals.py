@@ -172,6 +172,7 @@ def test_lint_reports_settings_that_sqs_refuses_together(
         {"FifoQueue": True},
         {"QueueName": "o" * 80},
         {"QueueName": "{{resolve:ssm:/name}}"},
+        {"QueueName": ".fifo", "FifoQueue": True},
         {"QueueName": {"Fn::Sub": "${AWS::StackName}-orders"}},
         {"QueueName": {"Fn::ImportValue": "name"}},
         {"ContentBasedDeduplication": False},
