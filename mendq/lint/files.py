@@ -26,6 +26,8 @@ STDIN_ARGUMENT = "-"
 # The file name that results show for it.
 STDIN_NAME = "(standard input)"
 _MANIFEST_NAME = "manifest.json"
+# Suffixes of a Serverless Framework configuration that only the framework can read.
+_PROGRAM_SUFFIXES = (".ts", ".js", ".cjs", ".mjs")
 # Types of artifacts in a manifest.
 _STACK_ARTIFACT_TYPE = "aws:cloudformation:stack"
 _ASSEMBLY_ARTIFACT_TYPE = "cdk:cloud-assembly"
@@ -60,7 +62,8 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
             files or one of them, a folder above such folders, or `-` for standard input.
 
     Raises:
-        NotATemplate: A folder is given that is neither a valid cdk.out folder nor has `.tf` files.
+        NotATemplate: A program such as `serverless.ts` is given, or a folder that is neither a
+            valid cdk.out folder nor has `.tf` files.
         OSError: A file cannot be read.
     """
     path = Path(template_argument)
@@ -74,6 +77,11 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
         )
     elif path.is_dir() and not (path / _MANIFEST_NAME).exists() and _has_terraform_below(path):
         yield from _list_terraform_folders(path)
+    elif path.suffix in _PROGRAM_SUFFIXES:
+        raise NotATemplate(
+            f"{path} is a program, and lint runs none: run `serverless package`, and lint "
+            ".serverless/cloudformation-template-update-stack.json"
+        )
     elif path.is_dir():
         yield from _list_stack_templates(path)
     else:

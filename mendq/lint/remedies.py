@@ -69,8 +69,8 @@ _GENERATED_QUEUE_COMMENT = (
     "that it needs, and name it here"
 )
 _GENERATED_POLICY_COMMENT = (
-    "# SAM writes this queue's policy, and SQS keeps one: to add a statement, declare the "
-    "subscription and the policy yourself"
+    "# SAM or the framework writes this queue's policy, and SQS keeps one: to add a statement, "
+    "declare the subscription and the policy yourself"
 )
 Remedy = Callable[[DeclaredQueue, DeclaredQueues], TemplateLines]
 
@@ -249,24 +249,29 @@ def _list_missing_grants(
     grants = list[dict[str, Any]]()
     for refusing_policy, producer in _list_refused_producers(queue):
         if refusing_policy is RefusingPolicy.QUEUE_POLICY:
-            known_producer = _forget_source_of_other_stack(producer, queue, declared_queues)
+            known_producer = _forget_hidden_source(producer, queue, declared_queues)
             grant = _make_grant(known_producer, [SEND_MESSAGE_ACTION], _get_arn_reference(queue))
             if grant not in grants:
                 grants.append(grant)
     return grants
 
 
-def _forget_source_of_other_stack(
+def _forget_hidden_source(
     producer: DeclaredProducer, queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> DeclaredProducer:
-    """Return the producer without its source if that is declared in another stack than the queue.
+    """Return the producer without its source if the queue's template cannot refer to that.
 
-    The queue's template cannot refer to it.
+    The source may be declared in another stack, or get its logical ID from a framework.
     """
     template = declared_queues.template
     source_names = (get_mapping(producer.source_node) or {}).values()
     stack_ids = {template.find_stack_id(str(to_list(name)[0])) for name in source_names}
-    if stack_ids <= {template.find_stack_id(queue.resource.logical_id)}:
+    is_hidden = (
+        template.expansion is not None
+        and not template.expansion.has_real_ids
+        and template.is_generated(producer.logical_id)
+    )
+    if not is_hidden and stack_ids <= {template.find_stack_id(queue.resource.logical_id)}:
         return producer
     return replace(producer, source_node=None)
 

@@ -15,6 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mendq.lint.folder import UnreadableTemplateFile
+from mendq.lint.serverless_producers import (
+    EVENT_TYPES_WITH_DLQ,
+    list_destinations,
+    list_event_producers,
+)
 from mendq.lint.template import (
     MAXIMUM_NESTED_LEVELS,
     UNKNOWN_VALUE_FUNCTION,
@@ -115,6 +120,7 @@ class _Expander:
             batch_failures_setting=("functionResponseType", "ReportBatchItemFailures"),
             enabled_setting_name="enabled",
             limit_setting_name="maximumConcurrency",
+            has_real_ids=False,
             reserve_setting_name="reservedConcurrency",
             default_by_variable=self._default_by_variable,
         )
@@ -142,6 +148,11 @@ class _Expander:
                     continue
                 function_id = f"{_normalize_name(name)}LambdaFunction"
                 properties = self._make_function(function)
+                destinations = self._replace_variables(function.get("destinations"))
+                for resource in list_destinations(function_id, destinations):
+                    properties["Role"] = {"Fn::GetAtt": [f"{function_id}Role", "Arn"]}
+                    destination_keys = (*keys, "destinations")
+                    self._add_generated(resource.logical_id, destination_keys, *resource[1:])
                 self._add_generated(function_id, keys, _FUNCTION_TYPE, properties)
                 events = self._include(*keys, "events")
                 for number in range(len(events) if isinstance(events, list) else 0):
@@ -199,15 +210,21 @@ class _Expander:
             properties["FunctionName"] = function["name"]
         if "reservedConcurrency" in function:
             properties["ReservedConcurrentExecutions"] = function["reservedConcurrency"]
+        if "onError" in function:
+            properties["DeadLetterConfig"] = {"TargetArn": function["onError"]}
         return properties
 
     def _add_event(self, function_id: str, keys: tuple[str | int, ...], event: Any) -> None:
-        """Add the event source mapping of an event, if it is an `sqs` event."""
+        """Add the event source mapping of an `sqs` event, and what sends to an event's DLQ."""
         if not isinstance(event, dict):
             return
         for event_type in event:
             if "sqs" in event_type.lower() and event_type != "sqs":
                 self._reason_by_unread_keys[*keys, event_type] = "a plugin makes it"
+        for event_type in event.keys() & EVENT_TYPES_WITH_DLQ:
+            settings = self._replace_variables(event[event_type])
+            for resource in list_event_producers(function_id, int(keys[-1]), event_type, settings):
+                self._add_generated(resource.logical_id, (*keys, event_type), *resource[1:])
         if "sqs" in event:
             properties = self._make_mapping_properties(self._replace_variables(event["sqs"]))
             properties["FunctionName"] = {"Fn::GetAtt": [function_id, "Arn"]}

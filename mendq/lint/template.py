@@ -120,6 +120,8 @@ class Expansion:
     limit_setting_name: str = ""
     # The setting of a generated function that is its reserved concurrency.
     reserve_setting_name: str = RESERVED_CONCURRENCY_PROPERTY
+    # True if resources of the file can refer to the generated resources by their logical IDs here.
+    has_real_ids: bool = True
     # Variables of the file whose default was used, with the default.
     default_by_variable: Mapping[str, str] = field(default_factory=dict)
 

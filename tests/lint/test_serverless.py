@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mendq.lint.decode import read_template
+from mendq.lint.files import list_template_sources
 from mendq.lint.folder import TemplateFolder
 from mendq.lint.judging import LintResult, lint
 from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate, WorkBudget
@@ -472,3 +473,104 @@ def test_lint_remedy_names_the_reserved_concurrency_as_serverless_does(reserved:
     (finding,) = result.findings
     assert "reservedConcurrency" in finding.remedy[0]
     assert "ReservedConcurrentExecutions" not in finding.remedy[0]
+
+
+DLQ_POLICY = """
+    ForEvents:
+      Type: AWS::SQS::QueuePolicy
+      Properties:
+        Queues: [!Ref OrdersDlq]
+        PolicyDocument:
+          Statement:
+            - {Effect: Allow, Principal: {Service: events.amazonaws.com}, Action: "sqs:SendMessage",
+               Resource: !GetAtt OrdersDlq.Arn}
+"""
+QUEUES_WITHOUT_POLICY = QUEUES.partition("    TlsOnly:")[0]
+RULE = (
+    "events: [{eventBridge: {schedule: rate(1 hour), deadLetterQueueArn: !GetAtt OrdersDlq.Arn}}]"
+)
+
+
+def _list_refusals(result: LintResult) -> list[str]:
+    return [
+        f"{finding.resource}: {finding.because}"
+        for finding in result.findings
+        if finding.symptom == "producer_refused"
+    ]
+
+
+def test_rule_of_an_event_whose_dlq_refuses_it_is_reported_at_the_event() -> None:
+    function = f"  bill: {{handler: a.b, {RULE}}}\n"
+    result = _lint_serverless(function, queues=QUEUES_WITHOUT_POLICY)
+    (refusal,) = _list_refusals(result)
+    assert refusal.startswith("OrdersDlq: its policy does not let events.amazonaws.com, for the ")
+    assert "rule functions.bill.events.0.eventBridge" in refusal
+    remedies = [line for finding in result.findings for line in finding.remedy]
+    assert "          aws:SourceAccount:" in [line[:28] for line in remedies]
+    result = _lint_serverless(function, queues=f"{QUEUES_WITHOUT_POLICY}{DLQ_POLICY}")
+    assert _list_refusals(result) == []
+
+
+def test_rule_on_a_bus_that_the_dlqs_policy_names_is_not_reported() -> None:
+    """The name of the rule is only known when it is deployed."""
+    rule = RULE.replace("schedule", "eventBus: shop, schedule")
+    condition = "Resource: !GetAtt OrdersDlq.Arn, Condition: {ArnLike: {'aws:SourceArn': !Sub "
+    arn = "'arn:aws:events:${AWS::Region}:${AWS::AccountId}:rule/shop/*'}}"
+    policy = DLQ_POLICY.replace("Resource: !GetAtt OrdersDlq.Arn", f"{condition}{arn}")
+    function = f"  bill: {{handler: a.b, {rule}}}\n"
+    result = _lint_serverless(function, queues=f"{QUEUES_WITHOUT_POLICY}{policy}")
+    assert _list_refusals(result) == []
+
+
+@pytest.mark.parametrize(
+    "topic", ["topicName: paid", "arn: 'arn:aws:sns:eu-west-1:111122223333:paid'"]
+)
+def test_dlq_of_an_sns_event_has_the_policy_that_the_framework_writes(topic: str) -> None:
+    event = f"events: [{{sns: {{{topic}, redrivePolicy: {{deadLetterTargetRef: OrdersDlq}}}}}}]"
+    function = f"  bill: {{handler: a.b, {event}}}\n"
+    result = _lint_serverless(function, queues=QUEUES_WITHOUT_POLICY)
+    assert _list_refusals(result) == []
+    assert result.not_judged == []
+    result = _lint_serverless(function, queues=f"{QUEUES_WITHOUT_POLICY}{DLQ_POLICY}")
+    reasons = [place.because for place in result.not_judged]
+    assert any("both set it, and SQS keeps one" in reason for reason in reasons)
+
+
+def test_destination_and_dlq_of_a_function_must_be_standard_queues() -> None:
+    fifo = "\n    Fifo: {Type: AWS::SQS::Queue, Properties: {FifoQueue: true, QueueName: a.fifo}}\n"
+    queues = f"{QUEUES_WITHOUT_POLICY}{fifo}"
+    for setting in (
+        "onError: !GetAtt Fifo.Arn",
+        "destinations: {onFailure: {type: sqs, arn: !GetAtt Fifo.Arn}}",
+        "destinations: {onSuccess: !GetAtt Fifo.Arn}",
+    ):
+        function = f"  bill: {{handler: a.b, {setting}}}\n"
+        result = _lint_serverless(function, queues=queues)
+        assert [refusal.partition(":")[0] for refusal in _list_refusals(result)] == ["Fifo"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "destinations: {onFailure: {type: sqs, arn: !GetAtt OrdersDlq.Arn}}",
+        "destinations: {onFailure: otherFunction}",
+        "destinations: text",
+        "events: [{eventBridge: {pattern: {source: [a]}}}, {sns: paid}, {eventBridge: text}]",
+    ],
+)
+def test_function_that_the_framework_lets_send_is_neither_reported_nor_listed(
+    setting: str,
+) -> None:
+    function = f"  bill: {{handler: a.b, {setting}}}\n"
+    result = _lint_serverless(function, queues=QUEUES_WITHOUT_POLICY)
+    assert _list_refusals(result) == []
+    assert result.not_judged == []
+
+
+@pytest.mark.parametrize("name", ["serverless.ts", "serverless.js", "serverless.mjs"])
+def test_configuration_that_is_a_program_is_refused_with_what_to_lint(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("module.exports = {}")
+    with pytest.raises(NotATemplate, match="run `serverless package`, and lint "):
+        list(list_template_sources(str(tmp_path / name)))
