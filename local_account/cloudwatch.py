@@ -1,7 +1,9 @@
 """CloudWatch metrics that MiniStack lacks: of queues, of Lambdas, and in Lambdas' log lines.
 
 A query returns the metric with exactly the dimensions that the query names. The query's StartTime
-is rounded down to the minute. MiniStack's alarms ignore dimensions and missing data, so any other
+is rounded down to the minute. GetMetricData for a time in the future returns what SQS would report
+about a queue to which nothing happens until then, because Mendq's follow-up can be given a later
+time. MiniStack's alarms ignore dimensions and missing data, so any other
 queue or Lambda could raise them. Alarms on metrics of queues and Lambdas are therefore not
 evaluated.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
@@ -22,9 +24,13 @@ from ministack.core.responses import get_account_id, get_region, request_scope
 from ministack.services import cloudwatch, lambda_svc
 
 from local_account.hooks import replace_functions
-from local_account.sqs.counting import MINUTE_SECONDS, SQS_NAMESPACE, QueueCounter
+from local_account.sqs.counting import MINUTE_SECONDS, SQS_NAMESPACE, JumpedTime, QueueCounter
 
 LAMBDA_NAMESPACE = "AWS/Lambda"
+# Mendq asks up to two minutes ahead of its clock, so that an answer has the running minute.
+JUMP_MARGIN_SECONDS = 2 * MINUTE_SECONDS
+# A day. Mendq measures at most six hours.
+MAXIMUM_JUMPED_MINUTES = 24 * 60
 Parameters = Mapping[str, Any]
 logger = logging.getLogger("mendq.metrics")
 
@@ -60,7 +66,7 @@ def install(queue_counter: QueueCounter) -> None:
     ) -> Any:
         queue_counter.measure()
         for (name, metric), metric_points in queue_counter.collect_points(
-            get_account_id(), get_region()
+            get_account_id(), get_region(), _find_jumped_time(request)
         ).items():
             metric_key = (SQS_NAMESPACE, metric, cloudwatch._dims_key({"QueueName": name}))
             cloudwatch._metrics[metric_key] = metric_points
@@ -90,6 +96,29 @@ def install(queue_counter: QueueCounter) -> None:
     threading.Thread(
         target=_measure_each_minute, args=(queue_counter,), name="queue-metrics", daemon=True
     ).start()
+
+
+def _find_jumped_time(request: Parameters) -> JumpedTime | None:
+    """Return the time between now and the clock of a caller that is ahead; None if it is not.
+
+    The clock is assumed to be JUMP_MARGIN_SECONDS before the request's EndTime, because a caller
+    with the right clock may name an end in the future too. At most MAXIMUM_JUMPED_MINUTES are
+    returned, the first ones of the time that the request is about.
+    """
+    start_seconds = cloudwatch._parse_ts(request.get("StartTime"))
+    end_seconds = cloudwatch._parse_ts(request.get("EndTime"))
+    if start_seconds is None or end_seconds is None:
+        return None
+    first_minute = int(max(time.time() // MINUTE_SECONDS + 1, start_seconds // MINUTE_SECONDS))
+    last_minute = int((end_seconds - JUMP_MARGIN_SECONDS) // MINUTE_SECONDS)
+    minutes = range(first_minute, last_minute + 1)[:MAXIMUM_JUMPED_MINUTES]
+    queue_names = set[str]()
+    for metric_data_query in request.get("MetricDataQueries", ()):
+        metric = metric_data_query.get("MetricStat", {}).get("Metric", {})
+        queue_names |= {dimension["Value"] for dimension in metric.get("Dimensions", ())}
+    return JumpedTime(
+        tuple(float(minute * MINUTE_SECONDS) for minute in minutes), frozenset(queue_names)
+    )
 
 
 def _measure_each_minute(queue_counter: QueueCounter) -> None:

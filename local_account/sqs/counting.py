@@ -3,6 +3,16 @@
 A message can reach a queue through the API, EventBridge, SNS or a Lambda. Therefore, sent messages
 are counted in the queue itself: each message is counted once, and gets a mark with the queue's ARN.
 A message with another queue's mark was moved from that queue. SQS does not count a move as a send.
+
+AWS documents that SQS reports ApproximateNumberOfMessagesVisible, and in FIFO queues
+ApproximateNumberOfGroupsWithInflightMessages, each minute while a queue is active: for six hours
+after any call. Of the other metrics, its present page says that they are reported if there is
+something to report; an older version said of them too that "a non-negative value is reported if the
+queue is active". This account follows the older version, for every queue. No code of Mendq may
+depend on a 0 of the other metrics.
+
+A caller whose clock is ahead asks about minutes that have not come yet (`JumpedTime`). Nothing
+happens in them: counts are 0, and the messages stay as they are now and grow older.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
 
@@ -11,7 +21,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ministack.services import sqs
@@ -47,6 +58,17 @@ LONG_POLL_SECONDS = 20
 _QUEUE_ARN_MARK = "local_account_in"
 _ARRIVAL_MARK = "local_account_since"
 RECEIVES_BEFORE_MARK = "local_account_received_before"
+
+
+@dataclass(frozen=True)
+class JumpedTime:
+    """Minutes between now and the clock of a caller that is ahead, and the queues it asks about.
+
+    `minutes` are the minutes' starts, in seconds since the epoch.
+    """
+
+    minutes: tuple[float, ...]
+    queue_names: frozenset[str]
 
 
 class QueueCounter:
@@ -161,23 +183,36 @@ class QueueCounter:
                     )
 
     def collect_points(
-        self, account: str, region: str
+        self, account: str, region: str, jumped_time: JumpedTime | None = None
     ) -> dict[tuple[str, str], list[dict[str, Any]]]:
         """Return the data points of an account and Region, by queue name and metric.
 
-        A data point has the form in which MiniStack stores metrics.
+        A data point has the form in which MiniStack stores metrics. The existing queues of
+        `jumped_time` have data points for its minutes too.
         """
         arn_prefix = f"arn:aws:sqs:{region}:{account}:"
+        holds_messages_by_arn = {
+            _get_queue_arn(queue): bool(queue["messages"]) for queue in sqs._queues.all_values()
+        }
         points_by_queue_and_metric: dict[tuple[str, str], list[dict[str, Any]]] = {}
         with self._lock:
             minutes_and_values_by_key = {
                 key: sorted(value_by_minute.items())
                 for key, value_by_minute in self._value_by_minute_by_key.items()
             }
-        for (queue_arn, metric), minutes_and_values in minutes_and_values_by_key.items():
+        for (queue_arn, metric), measured_values in minutes_and_values_by_key.items():
             if not queue_arn.startswith(arn_prefix):
                 continue
             queue_name = queue_arn.removeprefix(arn_prefix)
+            later_values: list[tuple[float, float]] = []
+            is_existing = queue_arn in holds_messages_by_arn
+            if jumped_time and queue_name in jumped_time.queue_names and is_existing:
+                later_values = _continue_values(
+                    metric,
+                    measured_values[-1],
+                    jumped_time.minutes,
+                    holds_messages=holds_messages_by_arn[queue_arn],
+                )
             points_by_queue_and_metric[queue_name, metric] = [
                 {
                     "Timestamp": minute_start,
@@ -185,7 +220,7 @@ class QueueCounter:
                     "Dimensions": {"QueueName": queue_name},
                     "Value": value,
                 }
-                for minute_start, value in minutes_and_values
+                for minute_start, value in (*measured_values, *later_values)
             ]
         return points_by_queue_and_metric
 
@@ -241,6 +276,29 @@ class QueueCounter:
 
 def _round_down_to_minute(time_seconds: float) -> float:
     return float(time_seconds // MINUTE_SECONDS * MINUTE_SECONDS)
+
+
+def _continue_values(
+    metric: str,
+    minute_and_value: tuple[float, float],
+    later_minutes: Sequence[float],
+    *,
+    holds_messages: bool,
+) -> list[tuple[float, float]]:
+    """Return the metric's values in later minutes in which nothing happens, by minute.
+
+    Counts are 0. The other values stay, except that the oldest message grows older.
+    """
+    last_minute, last_value = minute_and_value
+    minutes_and_values: list[tuple[float, float]] = []
+    for minute in later_minutes:
+        if minute <= last_minute or metric == DEDUPLICATED_METRIC:
+            continue
+        value = 0.0 if metric in COUNTER_METRICS else last_value
+        if metric == OLDEST_AGE_METRIC and holds_messages:
+            value += minute - last_minute
+        minutes_and_values.append((minute, value))
+    return minutes_and_values
 
 
 def _get_queue_arn(queue: Queue) -> str:

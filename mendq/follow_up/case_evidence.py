@@ -25,6 +25,7 @@ from mendq.model.case import DLQ_MADE_FOR_SOURCE_KEY, Case
 from mendq.model.facts import Facts
 from mendq.model.harms import (
     HarmSign,
+    StepDocument,
     describe_measured_harm,
     find_harm_sign,
     find_step_with_harm_sign,
@@ -70,7 +71,7 @@ def gather_evidence(due_case: DueCase) -> VerificationEvidence:
     if case.state in (*STATES_UNDER_VERIFICATION, *WAITING_STATES):
         evidence = replace(evidence, queue_status=_compare_queue_with_case(due_case))
     if case.state in STATES_WATCHED_FOR_HARM and not case.is_redriving:
-        evidence = replace(evidence, harm=_describe_harm(due_case))
+        evidence = _add_harm(evidence, due_case)
     if not due_case.is_verifying:
         return evidence
     has_failed_calls = bool(case.evidence["failed_calls"])
@@ -174,35 +175,47 @@ def _count_deletes(due_case: DueCase, since: datetime) -> int | None:
     return None
 
 
-def _describe_harm(due_case: DueCase) -> str | None:
-    """Return sentences that name the case's change and the measured sign that it does harm.
+def _add_harm(evidence: VerificationEvidence, due_case: DueCase) -> VerificationEvidence:
+    """Return the evidence with the harm of the case's change.
 
-    Return an empty text if no sign was measured, if someone else changed the value, or if the queue
-    was deleted. Return None if AWS could not be read.
+    - `harm` is empty if the step has no sign, if the data shows none, if someone else changed the
+      value, or if the queue was deleted. It names the change and the sign if the data shows one.
+    - `harm` is None if AWS could not be read, or if CloudWatch has too little data to show the
+      sign. In the second case `lacks_harm_data` is True.
     """
     case = due_case.case
     context = due_case.context
     step = find_step_with_harm_sign(case)
     if step is None:
-        return ""
+        return evidence
     written_at = _find_last_write(due_case)
     try:
         if not _still_has_written_values(due_case):
-            return ""
+            return evidence
         signs = measure_harm_signs(context.clients, case, written_at, context.now)
     except QueueGone:
-        return ""
+        return evidence
     except (FactsUnavailable, QueueRefusesUs):
-        return None
+        return replace(evidence, harm=None)
     sign_text = describe_measured_harm(case, signs)
-    if not sign_text:
-        return ""
+    if sign_text:
+        return replace(evidence, harm=_describe_harm(due_case, step, written_at, sign_text))
+    if signs.lacks_data:
+        return replace(evidence, harm=None, lacks_harm_data=True)
+    return evidence
+
+
+def _describe_harm(
+    due_case: DueCase, step: StepDocument, written_at: datetime, sign_text: str
+) -> str:
+    """Return sentences that name the case's change and the measured sign that it does harm."""
+    case = due_case.case
     own_change = make_own_change(replace(case, at=written_at), step, case)
     shows_dlq_arrivals = find_harm_sign(case) is HarmSign.DLQ_ARRIVALS
     change_description_function = (
         describe_change_and_arrivals if shows_dlq_arrivals else describe_change_and_sign
     )
-    return change_description_function(own_change, sign_text, context.now)
+    return change_description_function(own_change, sign_text, due_case.context.now)
 
 
 def _still_has_written_values(due_case: DueCase) -> bool:

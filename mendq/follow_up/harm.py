@@ -32,21 +32,21 @@ def measure_harm_signs(
         QueueRefusesUs: The DLQ's policy denies Mendq access.
     """
     sign = find_harm_sign(case)
-    if sign is HarmSign.DLQ_ARRIVALS:
-        has_created_dlq = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
+    is_about_dlq = sign is HarmSign.DLQ_ARRIVALS
+    has_created_dlq = is_about_dlq and any(
+        step["attribute"] == CreateDlq.attribute for step in case.steps
+    )
+    window = Window.choose(now, written_at, SHORTEST_MEASURED_TIME, is_new=has_created_dlq)
+    if is_about_dlq:
         dlq_arn = find_dlq_arn(case.steps) or case.queue_arn
-        dlq_measurement = _measure_since(
-            clients, dlq_arn, written_at, now, begins_empty=has_created_dlq
-        )
         return HarmMeasurements(
-            dlq=dlq_measurement, dlq_message_count=_count_dlq_messages(clients, dlq_arn)
+            dlq=_measure(clients, dlq_arn, window),
+            dlq_message_count=_count_dlq_messages(clients, dlq_arn),
+            window=window,
         )
-    metric_kinds = (
-        ("every queue", "repeated sends") if sign is HarmSign.SENDS_DROPPED else ("every queue",)
-    )
-    return HarmMeasurements(
-        queue=_measure_since(clients, case.queue_arn, written_at, now, metric_kinds=metric_kinds)
-    )
+    if window is not None and sign is HarmSign.SENDS_DROPPED:
+        window = replace(window, kinds=("every queue", "repeated sends"))
+    return HarmMeasurements(queue=_measure(clients, case.queue_arn, window), window=window)
 
 
 def _count_dlq_messages(clients: Clients, dlq_arn: str) -> int:
@@ -58,23 +58,13 @@ def _count_dlq_messages(clients: Clients, dlq_arn: str) -> int:
     return queue.visible + queue.in_flight
 
 
-def _measure_since(  # noqa: PLR0913
-    clients: Clients,
-    queue_arn: str,
-    written_at: datetime,
-    now: datetime,
-    *,
-    begins_empty: bool = False,
-    metric_kinds: tuple[str, ...] = ("every queue",),
-) -> Measurement | None:
-    """Return a measurement of a queue from a write until now.
+def _measure(clients: Clients, queue_arn: str, window: Window | None) -> Measurement | None:
+    """Return a measurement of a queue in the window.
 
-    Return None if CloudWatch has no data or has gaps, or if the write is so recent that
-    SHORTEST_MEASURED_TIME cannot be measured yet.
+    Return None if CloudWatch has no data or has gaps, or if there is no window because the write is
+    too recent.
     """
-    window = Window.choose(now, written_at, SHORTEST_MEASURED_TIME, is_new=begins_empty)
     if window is None:
         return None
-    window_by_arn = {queue_arn: replace(window, kinds=metric_kinds)}
-    measurement = measure_queues(clients, window_by_arn)[queue_arn]
+    measurement = measure_queues(clients, {queue_arn: window})[queue_arn]
     return None if isinstance(measurement, MetricGap) else measurement

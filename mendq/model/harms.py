@@ -7,7 +7,8 @@ three ways:
    names that change's case first and offers its rollback (`find_causing_change`).
 2. A fix is being verified or watched. Its sign is a measurement that shows harm by this kind of
    step. If the measurement shows harm, the case is not verified: people are notified and decide
-   (`describe_measured_harm`).
+   (`describe_measured_harm`). If CloudWatch has too little data to show harm, the case is not
+   verified either, and waits (`HarmMeasurements.lacks_data`).
 3. A test checks that every step has a row, and that a row without a symptom or without a sign gives
    the reason.
 
@@ -32,7 +33,7 @@ from enum import Enum
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Timing
-from mendq.model.metrics import Measurement
+from mendq.model.metrics import Measurement, Window
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import parse_queue_arn, parse_redrive_policy
 from mendq.model.state import STATES_WITH_FIX_IN_PLACE, State
@@ -484,11 +485,25 @@ class HarmMeasurements:
         dlq: The measurement of the DLQ; None in the same cases.
         dlq_message_count: The number of messages in the DLQ now; 0 if it was not read. All of them
             count as arrivals if the change created the DLQ and no producer sends to it.
+        window: The time since the change that had to be measured; None if it is too short.
     """
 
     queue: Measurement | None = None
     dlq: Measurement | None = None
     dlq_message_count: int = 0
+    window: Window | None = None
+
+    @property
+    def lacks_data(self) -> bool:
+        """True if CloudWatch has too little data to show harm.
+
+        Then the absence of a sign does not show that the change does no harm. An empty DLQ does not
+        either, because messages may have arrived and left again.
+        """
+        measurement = self.queue or self.dlq
+        if measurement is None or self.window is None:
+            return True
+        return not measurement.is_sufficient_for(self.window)
 
 
 def describe_measured_harm(case: Case, signs: HarmMeasurements) -> str:

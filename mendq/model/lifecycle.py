@@ -13,7 +13,10 @@ The rules behind the order of the rows:
    the queue.
 2. A person's value comes before any proof. The queue no longer has Mendq's value, so its failed
    calls and metrics say nothing about the fix.
-3. Harm comes before success. A change that may do harm is never counted as a fix.
+3. Harm comes before success. A change that may do harm is never counted as a fix. If CloudWatch
+   has too little data to show harm, the fix is not counted either: the case waits as unverified, is
+   checked again each EVIDENCE_CHECK_INTERVAL, and says so at its end. It is never rolled back for
+   want of data.
 4. Failed calls come before silence. A fix is proven only if the symptom is absent for long enough,
    no harm shows, and messages were deleted since. If the fault was in the configuration and no call
    failed, no deleted message is needed: a scan that does not find the fault again is the proof.
@@ -103,7 +106,8 @@ class VerificationEvidence:
         is_fault_of_configuration: True if the fault was in the configuration and no call failed. No
             deleted message is then needed as proof.
         harm: A text with the change and the measured sign of its harm; empty if there is no sign.
-            None if AWS could not be read; the fix is then not verified.
+            None if AWS could not be read, or if `lacks_harm_data`; the fix is then not verified.
+        lacks_harm_data: True if CloudWatch answered and has too little data to show harm.
     """
 
     timing: Timing
@@ -112,6 +116,7 @@ class VerificationEvidence:
     queue_status: QueueStatus | None = None
     is_fault_of_configuration: bool = False
     harm: str | None = ""
+    lacks_harm_data: bool = False
 
 
 def find_start_of_counted_failures(case: Case, timing: Timing) -> datetime:
@@ -171,6 +176,9 @@ class CaseCondition(StrEnum):
         "the value is kept, the symptom is gone, messages were deleted, and no harm shows"
     )
     PROVEN_BY_SCAN = "a wrong configuration was fixed, no scan finds it again, and no harm shows"
+    SYMPTOM_ABSENT_WITHOUT_HARM_DATA = (
+        "the symptom was absent for long enough, and CloudWatch has too little data to show harm"
+    )
     SYMPTOM_ABSENT = (
         "the symptom was absent for long enough; if calls failed since the change, for a day"
     )
@@ -178,6 +186,10 @@ class CaseCondition(StrEnum):
         "the time to watch a fix is over, and the symptom was not absent for long enough"
     )
     FAILED_ON_LAST_DAY = "the longest time in this state is over, and a call failed on its last day"
+    NO_HARM_DATA_AFTER_A_WEEK = (
+        "the week in which something may prove the fix is over, and CloudWatch has too little data "
+        "to show harm"
+    )
     UNPROVEN_FOR_A_WEEK = "the week in which something may prove the fix is over"
     NOT_APPROVED_IN_TIME = "the time in which a person may approve the plan is over"
     NOT_WRITTEN_IN_TIME = "the time in which the approved plan may be written is over"
@@ -253,6 +265,12 @@ FOLLOW_UP_TRANSITIONS = (
     ),
     FollowUpTransition(
         states_before=(State.APPLIED,),
+        condition=CaseCondition.SYMPTOM_ABSENT_WITHOUT_HARM_DATA,
+        state_after=State.UNVERIFIED,
+        because="it did not show again; CloudWatch has too little data to show if it does harm",
+    ),
+    FollowUpTransition(
+        states_before=(State.APPLIED,),
         condition=CaseCondition.SYMPTOM_ABSENT,
         state_after=State.UNVERIFIED,
         because="it did not show again; nothing proves yet that it helped",
@@ -268,6 +286,15 @@ FOLLOW_UP_TRANSITIONS = (
         condition=CaseCondition.FAILED_ON_LAST_DAY,
         state_after=State.ESCALATED,
         because="it still shows now and then",
+    ),
+    FollowUpTransition(
+        states_before=(State.UNVERIFIED,),
+        condition=CaseCondition.NO_HARM_DATA_AFTER_A_WEEK,
+        state_after=State.CLOSED,
+        because=(
+            "it was never verified: after a week CloudWatch has too little data to show if it does "
+            "harm"
+        ),
     ),
     FollowUpTransition(
         states_before=(State.UNVERIFIED,),
@@ -373,6 +400,18 @@ def _is_symptom_absent(case: Case, evidence: VerificationEvidence, now: datetime
     return now >= find_end_of_required_quiet(case, evidence)
 
 
+def _is_symptom_absent_without_harm_data(
+    case: Case, evidence: VerificationEvidence, now: datetime
+) -> bool:
+    return evidence.lacks_harm_data and _is_symptom_absent(case, evidence, now)
+
+
+def _is_time_limit_over_without_harm_data(
+    case: Case, evidence: VerificationEvidence, now: datetime
+) -> bool:
+    return evidence.lacks_harm_data and _is_time_limit_over(case, evidence, now)
+
+
 def _is_time_limit_over(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     """Return True if the time limit of the case's state is over."""
     time_limit = find_state_time_limit(case.state, evidence.timing)
@@ -402,9 +441,11 @@ CHECK_BY_CONDITION: Mapping[
     CaseCondition.FAILED_AGAIN: _has_failed_again,
     CaseCondition.PROVEN_BY_DELETES: _is_proven_by_deletes,
     CaseCondition.PROVEN_BY_SCAN: _is_proven_by_scan,
+    CaseCondition.SYMPTOM_ABSENT_WITHOUT_HARM_DATA: _is_symptom_absent_without_harm_data,
     CaseCondition.SYMPTOM_ABSENT: _is_symptom_absent,
     CaseCondition.NOT_QUIET_IN_TIME: _is_time_limit_over,
     CaseCondition.FAILED_ON_LAST_DAY: _has_failed_on_last_day,
+    CaseCondition.NO_HARM_DATA_AFTER_A_WEEK: _is_time_limit_over_without_harm_data,
     CaseCondition.UNPROVEN_FOR_A_WEEK: _is_time_limit_over,
     CaseCondition.NOT_APPROVED_IN_TIME: _is_time_limit_over,
     CaseCondition.NOT_WRITTEN_IN_TIME: _is_time_limit_over,

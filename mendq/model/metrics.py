@@ -339,6 +339,10 @@ class Measurement:
         minutes_with_receives: The number of minutes with receives; 0 if the minutes are not known.
         pause_since_receive: The time since the last receive; None if nothing was received, or if
             the minutes are not known.
+        reported_minutes: The number of minutes for which SQS reported the number of visible
+            messages, also 0. SQS reports this number each minute for a queue that is in use, and
+            the other metrics only if there is something to report.
+        pause_since_report: The time since the last of these minutes; None if there is none.
     """
 
     since: datetime
@@ -367,6 +371,29 @@ class Measurement:
     highest_oldest_age_seconds: int = 0
     minutes_with_receives: int = 0
     pause_since_receive: timedelta | None = None
+    reported_minutes: int = 0
+    pause_since_report: timedelta | None = None
+
+    def is_sufficient_for(self, window: Window) -> bool:
+        """Return True if the absence of a sign in this measurement is evidence about the window.
+
+        SQS reported the queue in at least LEAST_REPORTED_MINUTES, for at least LEAST_REPORTED_SHARE
+        of the window, and within LONGEST_DELAY_OF_FIRST_REPORT before the measurement's end. SQS
+        reports the number of visible messages of each queue that was called in the last six hours,
+        and begins to report an unused queue up to 15 minutes after a call.
+
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+        """
+        if self.pause_since_report is None:
+            return False
+        least_minutes = max(
+            LEAST_REPORTED_MINUTES,
+            LEAST_REPORTED_SHARE * ((window.until - window.since) / DATAPOINT_PERIOD),
+        )
+        return (
+            self.reported_minutes >= least_minutes
+            and self.pause_since_report <= LONGEST_DELAY_OF_FIRST_REPORT
+        )
 
     @property
     def duration(self) -> timedelta:
@@ -615,6 +642,10 @@ LONGEST_DELAY_OF_FIRST_REPORT = timedelta(minutes=15)
 # The longest visibility timeout: SQS keeps no message in flight for longer.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 LONGEST_PROCESSING_SECONDS = 43_200
+# The absence of a sign is evidence only if SQS reported the queue in this number of minutes, and in
+# this share of the time.
+LEAST_REPORTED_MINUTES = 3
+LEAST_REPORTED_SHARE = 0.5
 # Datapoints by the series names of METRICS_BY_KIND.
 DatapointsBySeries = Mapping[str, Datapoints]
 # The series that SQS reports in each minute in which a queue is active, if the value is 0 too. The
@@ -818,6 +849,12 @@ def summarize_series(
         pause_since_receive=(
             window.until - minutes_with_receives[-1] - DATAPOINT_PERIOD
             if minutes_with_receives
+            else None
+        ),
+        reported_minutes=len(points_in_window["visible"]),
+        pause_since_report=(
+            window.until - points_in_window["visible"][-1][0] - DATAPOINT_PERIOD
+            if points_in_window["visible"]
             else None
         ),
     )

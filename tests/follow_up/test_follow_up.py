@@ -18,6 +18,7 @@ from mendq.heal.batch import heal_failed_calls
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from tests.account.account import Account
+from tests.account.calm_metrics import CalmMetrics
 from tests.heal.operators import (
     OWNERS,
     fail_calls,
@@ -27,7 +28,6 @@ from tests.heal.operators import (
     move_case,
 )
 
-GET = "before-call.cloudwatch.GetMetricData"
 SYMPTOM = "visibility_timeout_too_short"
 
 
@@ -41,13 +41,11 @@ class FollowUpWorld:
 
     def __init__(self, account: Account) -> None:
         self.account = account
-        self.deletes = 0
         self.heal_is_up = True
         self.heal_requests: list[dict[str, str]] = []
         events: Any = account.clients.functions.meta.events
         events.register("before-call.lambda.Invoke", self._invoke)
-        metrics: Any = account.clients.cloudwatch.meta.events
-        metrics.register(GET, self._metrics)
+        self.metrics = CalmMetrics(account.clients)
 
     def _invoke(self, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
         request = json.loads(params["body"])
@@ -55,11 +53,6 @@ class FollowUpWorld:
         if self.heal_is_up:
             continue_case(request, self.account.run())
         return SimpleNamespace(status_code=202), {"StatusCode": 202}
-
-    def _metrics(self, **_: Any) -> tuple[Any, dict[str, Any]]:
-        values = [float(self.deletes)] if self.deletes else []
-        deleted = {"Id": "deleted", "Values": values, "Timestamps": [self.account.now]}
-        return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
 
     def make_fixed_queue(self, name: str = "orders.fifo", tag: str = "heal") -> str:
         """Make a queue whose calls failed. Heal raised it from 30 to 45, or proposed that."""
@@ -95,7 +88,7 @@ def test_fix_that_helps_is_verified_watched_and_closed_without_a_notification(
     world: FollowUpWorld,
 ) -> None:
     world.make_fixed_queue()
-    world.deletes = 7
+    world.metrics.delete_count = 7
     world.follow_up_minutes(15)
     assert world.list_states() == ["applied"]
     world.follow_up_minutes(4)
@@ -105,6 +98,42 @@ def test_fix_that_helps_is_verified_watched_and_closed_without_a_notification(
     assert world.heal_requests == []
     assert world.account.pages("info") == world.account.pages("urgent") == []
     assert world.run_follow_up().open_cases == []
+
+
+NO_HARM_DATA_REASONS = (
+    "it did not show again; CloudWatch has too little data to show if it does harm",
+    "it was never verified: after a week CloudWatch has too little data to show if it does harm",
+)
+
+
+def test_fix_is_verified_only_once_cloudwatch_has_data_that_could_show_its_harm(
+    world: FollowUpWorld,
+) -> None:
+    """Deletes alone do not show that nothing is handled twice or held longer."""
+    queue = world.make_fixed_queue()
+    world.metrics.delete_count = 7
+    world.metrics.has_data = False
+    world.follow_up_minutes(25)
+    assert world.list_states() == ["applied", "unverified"]
+    assert load_newest_case(world.account).reason == NO_HARM_DATA_REASONS[0]
+    world.metrics.has_data = True
+    world.follow_up_after_hours(1)
+    assert world.list_states()[:3] == ["applied", "unverified", "verified"]
+    assert world.account.visibility(queue) == 45
+
+
+def test_fix_without_data_about_its_harm_ends_unverified_after_a_week_and_keeps_its_value(
+    world: FollowUpWorld,
+) -> None:
+    queue = world.make_fixed_queue()
+    world.metrics.delete_count = 7
+    world.metrics.has_data = False
+    world.follow_up_minutes(25)
+    for _ in range(8 * 4):
+        world.follow_up_after_hours(6)
+    assert world.list_states() == ["applied", "unverified", "closed"]
+    assert load_newest_case(world.account).reason == NO_HARM_DATA_REASONS[1]
+    assert world.account.visibility(queue) == 45
 
 
 def test_fix_that_does_not_help_is_followed_by_the_next_step_of_the_same_case(
@@ -228,7 +257,7 @@ def test_follow_up_of_a_case_of_an_unknown_symptom_waits_without_an_error(
 ) -> None:
     """With an error, the alarm on failing follow-ups would ring until a person closes the case."""
     world.make_fixed_queue()
-    world.deletes = 1
+    world.metrics.delete_count = 1
     world.account.later(minutes=20)
     known = SYMPTOM_BY_NAME[SYMPTOM]
     monkeypatch.delitem(SYMPTOM_BY_NAME, SYMPTOM)
@@ -307,7 +336,7 @@ def test_fix_on_a_deleted_or_unmanaged_queue_is_closed_and_never_verified(
     world: FollowUpWorld, state: str, how: str
 ) -> None:
     queue = world.make_fixed_queue()
-    world.deletes = 7
+    world.metrics.delete_count = 7
     world.follow_up_minutes(19 if state == "watching" else 1)
     why = take_away(world.account, queue, how)
     before = world.list_states()

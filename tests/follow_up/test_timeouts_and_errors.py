@@ -28,6 +28,7 @@ from mendq.heal.resume import continue_case
 from mendq.model.case import Case
 from mendq.model.state import State
 from tests.account.account import Account
+from tests.account.calm_metrics import CalmMetrics
 from tests.account.faults import Killed, calls_of, come_between
 from tests.heal.operators import (
     OWNERS,
@@ -199,19 +200,6 @@ def test_follow_up_raises_case_store_unavailable_if_the_open_cases_cannot_be_lis
     assert count_closed_cases(account) == 0
 
 
-class Deletes:
-    """CloudWatch metrics that show deleted messages."""
-
-    def __init__(self, account: Account) -> None:
-        self.account = account
-        metrics: Any = account.clients.cloudwatch.meta.events
-        metrics.register("before-call.cloudwatch.GetMetricData", self._answer)
-
-    def _answer(self, **_: Any) -> Any:
-        deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [self.account.now]}
-        return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
-
-
 def make_two_fixed_queues(account: Account) -> list[str]:
     """Make two fixed queues whose fixes can be verified now."""
     queues = []
@@ -220,7 +208,7 @@ def make_two_fixed_queues(account: Account) -> list[str]:
         fail_calls(account, queue, name)
         queues.append(queue)
     account.later(minutes=20)
-    Deletes(account)
+    CalmMetrics(account.clients, delete_count=7)
     return queues
 
 

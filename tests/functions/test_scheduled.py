@@ -16,6 +16,7 @@ from mendq.model.queue import RedriveAllowPolicy
 from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord
 from tests.account.account import Account
+from tests.account.calm_metrics import CalmMetrics
 from tests.functions.builders import LAMBDA_CONTEXT, Deploy, LambdaContext, sum_metrics
 from tests.heal.operators import OWNERS
 from tests.scan.scanner import Scanner, open_scanner
@@ -203,9 +204,9 @@ def test_follow_up_in_a_deployed_stack_ignores_a_past_or_future_time_in_its_even
 
 
 def test_follow_up_sends_the_seconds_from_failure_to_verification_when_a_fix_is_verified(
-    account_with_case: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+    account_with_case: Account, capsys: Printed
 ) -> None:
-    monkeypatch.setattr("mendq.follow_up.case_evidence.count_deleted_messages", lambda *_: 7)
+    CalmMetrics(account_with_case.clients, delete_count=7)
     queue = account_with_case.queue("invoices", VisibilityTimeout="30")
     account_with_case.heal(account_with_case.late_deletes(queue, "a", "b", "c"))
     capsys.readouterr()

@@ -21,6 +21,7 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import continue_case
 from mendq.model.mode import Mode
 from tests.account.account import Account, make_settings, moto_account
+from tests.account.calm_metrics import CalmMetrics
 from tests.account.faults import BUSY, TRANSACTIONS, BusyCaseStore, calls_of
 from tests.heal.operators import (
     OWNERS,
@@ -101,10 +102,7 @@ def run_follow_up(account: Account) -> None:
 def begin_verification(account: Account) -> Callable[[], object]:
     """Prepare a fix after which messages are deleted again."""
     make_failing_queue(account)
-    deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [account.now]}
-    events: Any = account.clients.cloudwatch.meta.events
-    answer = SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
-    events.register("before-call.cloudwatch.GetMetricData", lambda **_: answer)
+    CalmMetrics(account.clients, delete_count=7)
     account.later(minutes=20)
     return lambda: run_follow_up(account)
 

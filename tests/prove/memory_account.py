@@ -23,6 +23,7 @@ import boto3
 from mendq.aws.clients import CallRateLimit, Clients
 from mendq.model.queue import DEFAULT_NUMBER_BY_ATTRIBUTE
 from tests.account.account import ACCOUNT, REGION, Account, make_settings
+from tests.account.calm_metrics import DELETED_METRIC, STEADY_METRICS, list_minutes
 from tests.prove.proof import BEGINS_AT
 from tests.prove.struck_calls import StruckCalls
 
@@ -311,8 +312,19 @@ class MemoryAccount:
         results = []
         for query in asked["MetricDataQueries"]:
             metric = query["MetricStat"]["Metric"]["MetricName"]
-            times = counted if metric == "NumberOfMessagesDeleted" else []
-            result = {"Id": query["Id"], "Values": [5.0] * len(times), "Timestamps": times}
+            value_by_time = dict[datetime, float]()
+            if metric in STEADY_METRICS:
+                minutes = list_minutes(asked["StartTime"], asked["EndTime"])
+                value_by_time = dict.fromkeys(minutes, 0.0)
+            if metric == DELETED_METRIC:
+                value_by_time |= {
+                    delete.replace(second=0, microsecond=0): 5.0 for delete in counted
+                }
+            result = {
+                "Id": query["Id"],
+                "Values": [*value_by_time.values()],
+                "Timestamps": [*value_by_time],
+            }
             results.append({**result, "StatusCode": "Complete"})
         return {"MetricDataResults": results}
 

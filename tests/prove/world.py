@@ -86,7 +86,7 @@ class World:
         name = {"Name": "QueueName", "Value": parse_queue_arn(queue_arn).name}
         for metric_name in QUIET_METRICS:
             self._put_metric(metric_name, [0.0] * 12, name)
-        self._put_metric("NumberOfMessagesDeleted", [5.0], name)
+        self._put_metric("NumberOfMessagesDeleted", [5.0, *[0.0] * 11], name)
 
     def _put_metric(self, metric_name: str, values: list[float], name: dict[str, str]) -> None:
         """Store values of the last minutes, the newest first."""

@@ -13,6 +13,7 @@ from mendq.heal.resume import continue_case
 from mendq.model.queue import MOST_RECEIVES_BEFORE_DLQ, RedrivePolicy
 from mendq.model.steps import AttachDlq
 from tests.account.account import Account
+from tests.account.calm_metrics import ReportedQueue
 from tests.heal.operators import (
     OWNERS,
     list_states,
@@ -93,6 +94,7 @@ def test_approved_dlq_is_attached_with_a_snapshot_stored_and_verified_6_to_9_hou
         == RedrivePolicy(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
     )
     assert {sk for _, sk in account.case_store_items() if sk.startswith("snapshot#")}
+    ReportedQueue(account.clients, f"{queue}-dlq")
     for hours, state in ((6, "applied"), (2.5, "verified")):
         account.later(hours=hours)
         run_follow_up(account)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.resume import continue_case
 from mendq.model.queue import arn_of_dlq
+from tests.account.calm_metrics import ReportedQueue
 from tests.heal.operators import OWNERS, make_context, make_owner_run, send_decision
 from tests.scan.scanner import Scanner, attach_lambda_consumer, start_next_hour
 
@@ -38,7 +39,9 @@ def make_queue_with_attached_dlq(scanner: Scanner, name: str = "orders") -> tupl
     request = {"case_id": case_id, "queue_arn": queue, "symptom": MISSING}
     outcome = continue_case(request, make_owner_run(MISSING, account))
     assert outcome.case is not None
-    return queue, arn_of_dlq(queue), case_id
+    dlq = arn_of_dlq(queue)
+    ReportedQueue(account.clients, dlq)
+    return queue, dlq, case_id
 
 
 def move_messages_to_dlq(scanner: Scanner, dlq: str, number: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -27,13 +28,14 @@ def _series(
     stat: str = "Sum",
     period: int = 3600,
     start: datetime | None = None,
+    ahead: timedelta = timedelta(0),
 ) -> dict[str, list[float]]:
     now = datetime.now(UTC)
     of_queue = (metric.SQS_NAMESPACE, "QueueName", queue.url.rpartition("/")[2])
     queries = [build_query(name.lower(), of_queue, name, stat, period) for name in names]
     answer = account.client("cloudwatch").get_metric_data(
         StartTime=start or now - timedelta(hours=2),
-        EndTime=now + timedelta(minutes=1),
+        EndTime=now + ahead + timedelta(minutes=1),
         MetricDataQueries=queries,
     )
     values = {
@@ -116,3 +118,39 @@ def test_queue_depth_metrics_show_the_current_visible_in_flight_and_delayed_coun
     for measured_queue, newest in newest_by_queue:
         found = _series(account, measured_queue, *depths, stat="Maximum", period=60)
         assert [values[-1:] for values in found.values()] == newest
+
+
+AHEAD = timedelta(minutes=90)
+
+
+def test_metrics_of_a_time_in_the_future_are_those_of_a_queue_to_which_nothing_happens(
+    account: LocalAccount,
+) -> None:
+    """The follow-up can be given a later time. Then SQS would have reported the time until then."""
+    queue = new_queue(account)
+    for _ in range(3):
+        queue.send()
+    queue.delete(queue.receive())
+    shown = (*metric.COUNTER_METRICS, VISIBLE, metric.OLDEST_AGE_METRIC)
+    since = datetime.now(UTC) + timedelta(minutes=30)
+    later = _series(account, queue, *shown, stat="Maximum", period=60, start=since, ahead=AHEAD)
+    assert {name: set(later[name]) for name in metric.COUNTER_METRICS} == {
+        name: {0.0} for name in metric.COUNTER_METRICS
+    }
+    assert set(later[VISIBLE]) == {2.0}
+    minutes = (AHEAD - timedelta(minutes=30)) // timedelta(minutes=1)
+    assert {len(values) for values in later.values()} <= {minutes - 1, minutes, minutes + 1}
+    ages = later[metric.OLDEST_AGE_METRIC]
+    assert ages[0] >= 28 * 60
+    assert [after - before for before, after in pairwise(ages)] == [60.0] * (len(ages) - 1)
+    now = _series(account, queue, VISIBLE, metric.SENT_METRIC, period=60)
+    assert sum(now[metric.SENT_METRIC]) == 3
+    assert len(now[VISIBLE]) <= 2, "a caller with the right clock sees no later minutes"
+
+
+def test_metrics_of_a_time_in_the_future_leave_out_a_deleted_queue(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    assert _series(account, queue, VISIBLE, stat="Maximum")[VISIBLE] == [0]
+    queue.sqs.delete_queue(QueueUrl=queue.url)
+    since = datetime.now(UTC) + timedelta(minutes=30)
+    assert _series(account, queue, VISIBLE, start=since, ahead=AHEAD) == {VISIBLE: []}
