@@ -142,7 +142,7 @@ def test_redrive_start_is_refused_if_a_second_source_shares_the_fifo_dlq(
     refusal = start_redrive(fifo_world, fifo_world.redrive_step())
     assert refusal is not None
     assert refusal.code == "redrive_unfit"
-    assert "it is the DLQ of 2 queues by now" in refusal.reason
+    assert "it is now the DLQ of 2 queues" in refusal.reason
 
 
 def test_redrive_start_without_a_redrive_step_is_refused_and_changes_nothing(
