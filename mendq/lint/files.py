@@ -23,6 +23,8 @@ from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
 
 STDIN_ARGUMENT = "-"
+# Folders that hold copies of others' files. They are not searched for Terraform files.
+SKIPPED_FOLDERS = frozenset({"node_modules", "vendor"})
 # The file name that results show for it.
 STDIN_NAME = "(standard input)"
 _MANIFEST_NAME = "manifest.json"
@@ -93,7 +95,11 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
 def _has_terraform_below(path: Path) -> bool:
     """Return True if a folder below this one, which is not hidden, holds a `.tf` file."""
     for _, folder_names, file_names in os.walk(path):
-        folder_names[:] = [name for name in folder_names if not name.startswith(".")]
+        folder_names[:] = [
+            name
+            for name in folder_names
+            if not name.startswith(".") and name not in SKIPPED_FOLDERS
+        ]
         if any(name.endswith(".tf") for name in file_names):
             return True
     return False

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from mendq.lint import hcl_parser
+from mendq.lint.files import SKIPPED_FOLDERS
 from mendq.lint.folder import explain_unread_file, is_inside_folder
 from mendq.lint.hcl_parser import Argument, Block, HclFile, parse_hcl
 from mendq.lint.hcl_values import (
@@ -81,8 +82,6 @@ from mendq.lint.terraform_types import (
 )
 
 _LOCAL_SOURCE_REGEX = re.compile(r'^\s*source\s*=\s*"(\.{1,2}/[^"\n]{0,1000})"', re.MULTILINE)
-# Folders that hold copies of modules, or nothing of the user's.
-_SKIPPED_FOLDERS = frozenset({"node_modules", "vendor"})
 MOST_HCL_BYTES = 256 * 1024
 _MOST_FILES = 400
 _MOST_ROOT_FOLDERS = 200
@@ -208,7 +207,7 @@ def _walk_terraform_folders(folder: Path) -> Iterator[Path]:
         folder_names[:] = sorted(
             name
             for name in folder_names
-            if not name.startswith(".") and name not in _SKIPPED_FOLDERS
+            if not name.startswith(".") and name not in SKIPPED_FOLDERS
         )
         if any(name.endswith(".tf") for name in file_names):
             yield Path(path)
@@ -425,6 +424,10 @@ class _Instance(TerraformResource, Container):
         argument = self.block.argument_by_name.get(key)
         if key in NAME_ATTRIBUTES_BY_TYPE.get(self.terraform_type, ()):
             return ResourceReference(self.address, self.terraform_type, key)
+        if key == "name" and argument and self.terraform_type == TERRAFORM_QUEUE_TYPE:
+            name = self.module.evaluate_argument(self, argument)
+            reference = ResourceReference(self.address, self.terraform_type, key)
+            return name if isinstance(name, str) else reference
         if key in arn_attributes or (key in _NAME_ATTRIBUTES and not argument):
             return ResourceReference(self.address, self.terraform_type, key)
         if argument is None:

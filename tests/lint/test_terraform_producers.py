@@ -434,6 +434,17 @@ def test_lint_of_terraform_names_no_default_of_a_producer_that_has_no_queue(tmp_
     assert result.defaults == [{"parameter": "var.stage", "value": '"dev"'}]
 
 
+def test_lint_of_terraform_knows_a_queue_in_an_arn_with_its_name(tmp_path: Path) -> None:
+    """The name is not known, so only a reference to it can match."""
+    queue = 'variable "stage" {}\n' + QUEUE.replace('"orders" }', '"orders-${var.stage}" }')
+    statement = STATEMENT % ("events.amazonaws.com", "")
+    arn = '"arn:aws:sqs:*:*:${aws_sqs_queue.orders.name}"'
+    admitted = _attach(statement.replace("aws_sqs_queue.orders.arn", arn))
+    result = _lint(tmp_path, queue, RULE, admitted)
+    assert _list_refusals(result) == []
+    assert _list_open_producers(result) == []
+
+
 def test_lint_of_terraform_reports_a_producer_once_per_instance(tmp_path: Path) -> None:
     text = """\
 locals { names = toset(["a", "b"]) }
