@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.producer_refused import PRODUCER_REFUSED, list_producer_admissions
+from mendq.catalogue.access.producer_refused import detect as find_refused_producers
 from mendq.catalogue.configuration.invalid_request import INVALID_REQUEST, REFUSED_IN_TEMPLATE
 from mendq.catalogue.consumers.batch_failures_not_reported import BATCH_FAILURES_NOT_REPORTED
 from mendq.catalogue.consumers.concurrency_too_small import (
@@ -39,8 +40,10 @@ from mendq.lint.ignores import InlineIgnore, StaleEntry, list_metadata_ignores, 
 from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
     EVENT_SOURCE_MAPPING_TYPE,
+    POLICY_ATTRIBUTE,
     DeclaredQueue,
     DeclaredQueues,
+    QueueAttributes,
 )
 from mendq.lint.remedies import find_remedy, make_mapping_refusal_remedy, make_refusal_remedy
 from mendq.lint.template import (
@@ -53,10 +56,15 @@ from mendq.lint.template import (
     WorkBudget,
     to_list,
 )
-from mendq.lint.times import find_contradicting_times, make_retention_lines
+from mendq.lint.times import (
+    find_contradicting_times,
+    keep_known_consumers,
+    list_timeout_needs,
+    make_retention_lines,
+)
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue, infer_deploy_target
 from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
-from mendq.model.facts import Facts, Need
+from mendq.model.facts import Need
 from mendq.model.limits import Limits
 from mendq.model.producers import RefusingPolicy
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
@@ -385,6 +393,7 @@ def _check_queue(
             place = declared_queues.find_resource_place(consumer.event_source_mapping)
             yield _make_unchecked_place(declared_queues, place, consumer.why_settings_unknown)
     yield from _list_refusals(queue, declared_queues)
+    yield from _check_rival_policies(queue, declared_queues)
     yield from _list_open_admissions(queue, declared_queues)
 
 
@@ -406,6 +415,40 @@ def _list_refusals(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> Ite
                 finding, remedy=make_mapping_refusal_remedy(consumer, reason, declared_queues)
             )
             yield _place_at_mapping(finding, fault, declared_queues)
+
+
+def _check_rival_policies(
+    queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> Iterator[LintFinding]:
+    """Yield a finding if several policies set one queue's, and each refuses a producer alone.
+
+    SQS keeps one of them. Which one that is depends on the order of the deployment.
+    """
+    reasons = list[str]()
+    fault = None
+    for policy, policy_text in queue.rival_policies:
+        if not isinstance(policy_text, str):
+            return
+        attributes = QueueAttributes({**queue.attributes, POLICY_ATTRIBUTE: policy_text})
+        fault = find_refused_producers(replace(queue, attributes=attributes))
+        if fault is None:
+            return
+        reasons.append(f"with {policy.logical_id}, {fault.because}")
+    if fault is None:
+        return
+    last_policy, _ = queue.rival_policies[-1]
+    because = f"several policies set it, and SQS keeps one: {'; '.join(reasons)}"
+    finding = _make_finding(
+        declared_queues, PRODUCER_REFUSED, queue, [], replace(fault, because=because)
+    )
+    place = declared_queues.find_resource_place(last_policy)
+    yield replace(
+        finding,
+        path=place.path,
+        line=place.line,
+        file=place.file,
+        remedy=("# put the statements of all these policies into one of them",),
+    )
 
 
 def _list_open_admissions(
@@ -670,11 +713,8 @@ def _check_timeout(
     Raises UnknownValue if a needed value is not known, and TagUnreadable if a tag is not valid.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
-    known_consumers = tuple(
-        consumer for consumer in queue.lambda_consumers if not consumer.why_timeout_unknown
-    )
-    facts = replace(queue, lambda_consumers=known_consumers)
-    timeout_needs = needed_timeout.list_named_needs(facts)
+    facts = keep_known_consumers(queue)
+    timeout_needs = list_timeout_needs(queue)
     if not timeout_needs:
         return None
     timeout_seconds = facts.visibility_seconds
@@ -690,7 +730,7 @@ def _check_timeout(
     consequence_text = (
         "ends before its consumers are done"
         if unmet_timeout_needs
-        else "leaves Lambda no room for retries"
+        else "leaves no room for retries"
     )
     need_source_text = need_with_longest_timeout.source_text
     fault_text = (
@@ -720,7 +760,7 @@ def _check_timeout(
     return replace(finding, remedy=remedy)
 
 
-def _find_timeout_evidence(facts: Facts) -> EvidenceKind:
+def _find_timeout_evidence(facts: DeclaredQueue) -> EvidenceKind:
     """Return the kind of evidence of a visibility timeout that is too short.
 
     If the work alone may take longer than the timeout, a message is handled twice in normal
@@ -730,6 +770,9 @@ def _find_timeout_evidence(facts: Facts) -> EvidenceKind:
     for consumer in facts.lambda_consumers:
         if consumer.timeout_seconds > facts.visibility_seconds:
             return REFUSED_BY_LAMBDA
+    for pipe_run in facts.pipe_runs:
+        if pipe_run.timeout_seconds > facts.visibility_seconds:
+            return BELOW_NEED
     consumers_without_window = tuple(
         replace(consumer, batching_window_seconds=0) for consumer in facts.lambda_consumers
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,6 +114,21 @@ class DeclaredConsumer(LambdaConsumer):
     refusal_reasons: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class PipeRun:
+    """The functions that a pipe runs with each batch, and waits for.
+
+    Attributes:
+        pipe_id: The logical ID of the pipe.
+        timeout_seconds: The timeouts of its enrichment and its target together.
+        batching_window_seconds: How long the pipe collects messages for a batch.
+    """
+
+    pipe_id: str
+    timeout_seconds: int
+    batching_window_seconds: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeclaredQueue(Facts):
     """Facts about a queue that a template declares.
@@ -131,6 +146,10 @@ class DeclaredQueue(Facts):
     producers: tuple[DeclaredProducer, ...] = ()
     # Logical ID of the queue's KMS key. Empty if the template declares no such key.
     key_id: str = ""
+    # The policies of which SQS keeps one, with their texts. Empty if the queue has only one policy.
+    rival_policies: tuple[tuple[TemplateResource, str | UnknownValue], ...] = ()
+    # Functions that pipes run with messages of the queue.
+    pipe_runs: tuple[PipeRun, ...] = ()
     # Why SQS refuses the queue. Empty if SQS accepts it, or if lint cannot tell.
     refusals: tuple[QueueRefusal, ...] = ()
 
@@ -174,6 +193,10 @@ class DeclaredQueues:
             self._add_pipe(pipe)
         # The policy resource of each queue, and its text.
         self._policy_by_arn: dict[str, tuple[TemplateResource, str | UnknownValue]] = {}
+        # All policy resources of each queue. SQS keeps only one of them.
+        self._rival_policies_by_arn = defaultdict[
+            str, list[tuple[TemplateResource, str | UnknownValue]]
+        ](list)
         for resource in template.list_resources(
             EVENT_SOURCE_MAPPING_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE
         ):
@@ -187,6 +210,7 @@ class DeclaredQueues:
                 if resource.type in QUEUES_PROPERTY_BY_POLICY_TYPE:
                     reason = f"whose policy {resource.logical_id} is: {error.because}"
                     self._unassigned_policy_error = UnknownValue(reason)
+        self._add_runs_of_earlier_mappings()
         self._producers = DeclaredProducers(template, self.resolver)
         self._refusals_by_arn = defaultdict[str, list[QueueRefusal]](list)
         self._attributes_by_arn = {
@@ -199,6 +223,15 @@ class DeclaredQueues:
             arn: self._make_queue(arn, sources_by_dlq_arn[arn])
             for arn in self.resolver.queue_id_by_arn
         }
+
+    def _add_runs_of_earlier_mappings(self) -> None:
+        """Set, for each mapping, the concurrent invocations of its function's earlier mappings."""
+        runs_by_function = defaultdict[str, int](int)
+        for consumers in self._consumers_by_arn.values():
+            for index, consumer in enumerate(consumers):
+                earlier_runs = runs_by_function[consumer.function_arn]
+                consumers[index] = replace(consumer, runs_of_earlier_mappings=earlier_runs)
+                runs_by_function[consumer.function_arn] += consumer.most_runs or 0
 
     def _add_pipe(self, pipe: TemplateResource) -> None:
         """Record a pipe that reads a queue of the template, and perhaps is stopped.
@@ -438,7 +471,7 @@ class DeclaredQueues:
         )
         region = self.resolver.deploy_target.region
         for queue_arn in dict.fromkeys(arn_of_url(queue_url, region) for queue_url in queue_urls):
-            if queue_arn not in self.resolver.queue_id_by_arn:
+            if queue_arn is None or queue_arn not in self.resolver.queue_id_by_arn:
                 continue
             policy_text = document_text
             if not self._is_made_with(policy_resource, self._get_queue_resource(queue_arn)):
@@ -446,7 +479,12 @@ class DeclaredQueues:
             earlier_policy, _ = self._policy_by_arn.get(queue_arn, (None, ""))
             if earlier_policy is not None and self._is_never_made(policy_resource):
                 continue
-            if earlier_policy is not None and not self._is_never_made(earlier_policy):
+            rivals = self._rival_policies_by_arn[queue_arn]
+            if earlier_policy is not None and self._is_never_made(earlier_policy):
+                earlier_policy = None
+                rivals.clear()
+            rivals.append((policy_resource, policy_text))
+            if earlier_policy is not None:
                 both_policies_text = f"{earlier_policy.logical_id} and {policy_resource.logical_id}"
                 policy_text = UnknownValue(f"{both_policies_text} both set it, and SQS keeps one")
             self._policy_by_arn[queue_arn] = policy_resource, policy_text
@@ -596,7 +634,46 @@ class DeclaredQueues:
             key_of_queue=key_of_queue,
             key_id=key_id,
             refusals=tuple(self._refusals_by_arn[queue_arn]),
+            pipe_runs=tuple(self._list_pipe_runs(queue_arn)),
+            rival_policies=self._list_rival_policies(queue_arn),
         )
+
+    def _list_rival_policies(
+        self, queue_arn: str
+    ) -> tuple[tuple[TemplateResource, str | UnknownValue], ...]:
+        """Return the policies of a queue of which SQS keeps one; empty if it has only one."""
+        policies = self._rival_policies_by_arn[queue_arn]
+        return tuple(policies) if len(policies) > 1 else ()
+
+    def _list_pipe_runs(self, queue_arn: str) -> Iterator[PipeRun]:
+        """Yield the runs of each pipe of the queue whose times are known.
+
+        A pipe waits for its enrichment, and for its target unless it only sends an event to it.
+        """
+        for pipe in self._pipes_by_arn[queue_arn]:
+            try:
+                pipe_run = self._read_pipe_run(pipe)
+            except UnknownValue:
+                continue
+            if pipe_run.timeout_seconds:
+                yield pipe_run
+
+    def _read_pipe_run(self, pipe: TemplateResource) -> PipeRun:
+        """Return the run of a pipe. Raises UnknownValue if one of its times is not known."""
+        target_parameters = self.resolver.resolve(pipe.properties.get("TargetParameters"))
+        target_settings = get_mapping(target_parameters, "LambdaFunctionParameters") or {}
+        is_waiting = target_settings.get("InvocationType") != "FIRE_AND_FORGET"
+        timeout_seconds = 0
+        for property_name in ("Enrichment", "Target") if is_waiting else ("Enrichment",):
+            function_arn = self.resolver.resolve_text_or_empty(pipe.properties.get(property_name))
+            function_id = self.resolver.find_function_id(function_arn)
+            if function_id is not None:
+                function = self.template.resources[function_id]
+                timeout_seconds += self._resolve_seconds(function, "Timeout", 3)
+        source_parameters = self.resolver.resolve(pipe.properties.get("SourceParameters"))
+        source_settings = get_mapping(source_parameters, "SqsQueueParameters") or {}
+        window_seconds = self._resolve_number(source_settings.get("MaximumBatchingWindowInSeconds"))
+        return PipeRun(pipe.logical_id, timeout_seconds, window_seconds or 0)
 
     def _find_key(self, queue_arn: str) -> tuple[str, KeyOfQueue | None]:
         """Return the logical ID of the queue's KMS key, and the key.

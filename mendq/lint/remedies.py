@@ -48,11 +48,12 @@ from mendq.lint.queues import (
 from mendq.lint.template import get_mapping, to_list
 from mendq.lint.times import make_retention_lines
 from mendq.lint.values import QUEUE_TYPE, UnknownValue
-from mendq.model.admission import Answer
+from mendq.model.admission import Answer, is_denied
 from mendq.model.limits import Limits
 from mendq.model.mapping import LOWEST_MAXIMUM_CONCURRENCY, RUNS_OF_FIRST_POLLERS
 from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.plan import Plan
+from mendq.model.policy import parse_statements
 from mendq.model.producers import KEY_ACTIONS, RefusingPolicy
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, LONGEST_RETENTION_SECONDS
 from mendq.model.queue_limits import (
@@ -223,6 +224,7 @@ def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
         statements = statements_by_place.setdefault(place, [])
         if statement not in statements:
             statements.append(statement)
+    comments += _list_deny_advice(queue, declared_queues)
     lines = list(dict.fromkeys(comments))
     grants = _list_missing_grants(queue, declared_queues)
     if grants:
@@ -242,13 +244,32 @@ def _list_refused_producers(
             yield admission.refusing_policy, producer
 
 
+def _is_denied(producer: DeclaredProducer, queue: DeclaredQueue) -> bool:
+    """Return True if a statement of the queue's policy denies what the producer sends."""
+    statements = parse_statements(queue.attributes.get("Policy", "")) or ()
+    return is_denied(producer.make_call(SEND_MESSAGE_ACTION, queue.queue_arn), statements)
+
+
+def _list_deny_advice(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> Iterator[str]:
+    """Yield a comment for each producer that a deny refuses: no grant helps against it."""
+    for refusing_policy, producer in _list_refused_producers(queue):
+        is_by_policy = refusing_policy is RefusingPolicy.QUEUE_POLICY
+        if is_by_policy and queue.policy is not None and _is_denied(producer, queue):
+            name = declared_queues.resolver.replace_arns_by_logical_ids(producer.name)
+            policy_name = _name_resource(queue.policy.logical_id, declared_queues)
+            yield (
+                f"# a Deny of {policy_name} refuses {to_terminal_text(name)}. Except AWS's "
+                "services from it: Bool aws:PrincipalIsAWSService false"
+            )
+
+
 def _list_missing_grants(
     queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> list[dict[str, Any]]:
     """Return the statements that the queue's policy lacks so that its producers may send."""
     grants = list[dict[str, Any]]()
     for refusing_policy, producer in _list_refused_producers(queue):
-        if refusing_policy is RefusingPolicy.QUEUE_POLICY:
+        if refusing_policy is RefusingPolicy.QUEUE_POLICY and not _is_denied(producer, queue):
             known_producer = _forget_hidden_source(producer, queue, declared_queues)
             grant = _make_grant(known_producer, [SEND_MESSAGE_ACTION], _get_arn_reference(queue))
             if grant not in grants:
@@ -394,8 +415,13 @@ def _make_concurrency_lines(queue: DeclaredQueue, declared_queues: DeclaredQueue
         return ()
     template = declared_queues.template
     reserved_concurrency = consumer.reserved_concurrency or 0
+    earlier_runs = consumer.runs_of_earlier_mappings
+    if earlier_runs <= reserved_concurrency:
+        reserved_concurrency -= earlier_runs
     if reserved_concurrency < LOWEST_MAXIMUM_CONCURRENCY or consumer.provisioned_pollers:
-        needed = consumer.most_runs if consumer.provisioned_pollers else RUNS_OF_FIRST_POLLERS
+        needed = earlier_runs + (consumer.most_runs or 0)
+        if not earlier_runs and not consumer.provisioned_pollers:
+            needed = RUNS_OF_FIRST_POLLERS
         function = _name_function(consumer, declared_queues)
         function_id = declared_queues.resolver.find_function_id(consumer.name) or ""
         advice = f"reserve at least {needed} for {function}"

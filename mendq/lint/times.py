@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from mendq.catalogue.symptom import DetectedFault
 from mendq.catalogue.visibility import needed_timeout
+from mendq.catalogue.visibility.needed_timeout import VisibilityNeed
 from mendq.lint.queues import DeclaredQueue, DeclaredQueues
 from mendq.lint.values import UnknownValue
-from mendq.model.facts import QueueFacts
+from mendq.model.facts import LambdaConsumer, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.queue import (
     DEFAULT_MAX_RECEIVE_COUNT,
@@ -76,6 +77,36 @@ def _compare_times(queue: DeclaredQueue) -> DetectedFault | None:
     )
 
 
+def list_timeout_needs(queue: DeclaredQueue) -> list[VisibilityNeed]:
+    """Return the needs for a visibility timeout of functions, pipes and the queue's tag.
+
+    For a pipe, AWS advises six times what enrichment and target may run together. Functions whose
+    times are not known are left out.
+
+    Raises:
+        TagUnreadable: The tag's value is not a number of seconds.
+    """
+    needs = needed_timeout.list_named_needs(keep_known_consumers(queue))
+    for pipe_run in queue.pipe_runs:
+        runs_as_consumer = LambdaConsumer(
+            pipe_run.pipe_id, pipe_run.timeout_seconds, pipe_run.batching_window_seconds
+        )
+        source_text = (
+            f"the functions of its pipe {pipe_run.pipe_id} may run {pipe_run.timeout_seconds:,} s"
+        )
+        need = needed_timeout.make_need_of_function(runs_as_consumer)
+        needs.append(replace(need, source_text=source_text))
+    return needs
+
+
+def keep_known_consumers(queue: DeclaredQueue) -> DeclaredQueue:
+    """Return the queue without the consumers whose times are not known."""
+    known_consumers = tuple(
+        consumer for consumer in queue.lambda_consumers if not consumer.why_timeout_unknown
+    )
+    return replace(queue, lambda_consumers=known_consumers)
+
+
 def make_retention_lines(
     queue: DeclaredQueue, declared_queues: DeclaredQueues, visibility_seconds: int | None = None
 ) -> tuple[str, ...]:
@@ -123,16 +154,12 @@ def _find_needed_seconds(queue: DeclaredQueue, visibility_seconds: int | None) -
 
 def _find_advised_timeout(queue: DeclaredQueue) -> int:
     """Return the visibility timeout that lint's remedy sets; 0 if no consumer's need is known."""
-    known_consumers = tuple(
-        consumer for consumer in queue.lambda_consumers if not consumer.why_timeout_unknown
-    )
-    facts = replace(queue, lambda_consumers=known_consumers)
     try:
-        needs = needed_timeout.list_named_needs(facts)
-        ceiling_seconds = needed_timeout.read_ceiling_seconds(facts, Limits())
+        needs = list_timeout_needs(queue)
+        ceiling_seconds = needed_timeout.read_ceiling_seconds(queue, Limits())
     except TagUnreadable:
         return 0
-    goal_seconds = needed_timeout.choose_goal_seconds(facts, needs, ceiling_seconds)
+    goal_seconds = needed_timeout.choose_goal_seconds(queue, needs, ceiling_seconds)
     return goal_seconds if goal_seconds <= SetVisibilityTimeout.maximum else 0
 
 

@@ -43,6 +43,23 @@ _HAS_WILDCARDS_BY_OPERATOR = {
 }
 
 
+# Condition keys that are missing in the call of a service with its own principal. A deny by such a
+# key, as it is common against callers outside of a network, refuses the service too.
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
+_SOURCE_IP_KEY = "aws:sourceip"
+_KEYS_MISSING_IN_SERVICE_CALLS = frozenset(
+    {
+        "aws:principalorgid",
+        "aws:sourcevpc",
+        "aws:sourcevpce",
+        "aws:vpcsourceip",
+        # AWS does not say whether it is missing: then it is an address of AWS, in no range of a
+        # policy's author.
+        _SOURCE_IP_KEY,
+    }
+)
+
+
 class Answer(Enum):
     """The answer to a question about a template, which may leave it open."""
 
@@ -195,6 +212,8 @@ def _fits_account(call: Call, name: str) -> Answer:
 
 def _fits_condition(call: Call, operator: str, key: str, values: Iterable[str]) -> Answer:
     """Return whether a condition of a statement holds for the call."""
+    if call.is_by_service and key in _KEYS_MISSING_IN_SERVICE_CALLS:
+        return _fits_missing_key(operator, key, values)
     if key not in call.context:
         return Answer.UNKNOWN
     value = call.context[key]
@@ -210,6 +229,26 @@ def _fits_condition(call: Call, operator: str, key: str, values: Iterable[str]) 
         values = [condition_value.lower() for condition_value in values]
         value = value if value is None else value.lower()
     return _negate_if(is_negated, _match_any(values, value, has_wildcards=has_wildcards))
+
+
+def _fits_missing_key(operator: str, key: str, values: Iterable[str]) -> Answer:
+    """Return whether a condition holds for a call that lacks its key.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+    """
+    is_about_presence = operator == "null" or operator.endswith("ifexists")
+    if ":" in operator or (key == _SOURCE_IP_KEY and is_about_presence):
+        return Answer.UNKNOWN
+    if operator == "null":
+        return Answer.YES if {*values} == {"true"} else Answer.NO
+    holds = operator.endswith("ifexists") or "not" in operator
+    return Answer.YES if holds else Answer.NO
+
+
+def is_denied(call: Call, statements: Iterable[Statement]) -> bool:
+    """Return True if a statement of the policy is known to deny the call."""
+    denials = [statement for statement in statements if not statement.allows]
+    return any(_fits(call, denial, is_identity=False) is Answer.YES for denial in denials)
 
 
 def _match_any(patterns: Iterable[str], value: str | None, *, has_wildcards: bool = True) -> Answer:
@@ -258,6 +297,8 @@ def _match_part(pattern: str, value: str, has_wildcards: bool) -> Answer:
     """Return whether one part of an ARN matches, if one of them may have a stand-in."""
     if pattern == value or (has_wildcards and matches_wildcards(pattern, value)):
         return Answer.YES
+    if _has_other_depth(pattern, value):
+        return Answer.NO
     pattern_stand_ins = _STAND_IN_REGEX.findall(pattern)
     value_stand_ins = _STAND_IN_REGEX.findall(value)
     if sorted(pattern_stand_ins) == sorted(value_stand_ins):
@@ -266,3 +307,13 @@ def _match_part(pattern: str, value: str, has_wildcards: bool) -> Answer:
         # Each made-up name is the name of another resource of the template.
         return Answer.NO
     return Answer.UNKNOWN
+
+
+def _has_other_depth(pattern: str, value: str) -> bool:
+    """Return True if two names with `/` have different numbers of parts, so that they differ.
+
+    The name of a rule on an event bus has one more part than that of a rule on the default bus.
+    """
+    is_exact = "*" not in pattern and "?" not in pattern
+    are_parts_known = UNKNOWN_TEXT not in pattern + value
+    return is_exact and are_parts_known and pattern.count("/") != value.count("/")

@@ -250,6 +250,8 @@ class LambdaConsumer:
             failed or if the metrics were not read.
         filters: The patterns of the mapping's filter criteria. Lambda deletes a message that none
             of them matches; empty if there are none.
+        runs_of_earlier_mappings: The concurrent invocations that the function's earlier mappings in
+            the template allow; 0 in a scan, which looks at one queue at a time.
     """
 
     function_arn: str
@@ -269,6 +271,7 @@ class LambdaConsumer:
     modified_at: datetime | None = None
     failed_stretch: FailedStretch | None = None
     filters: tuple[str, ...] = ()
+    runs_of_earlier_mappings: int = 0
 
     @property
     def name(self) -> str:

@@ -116,6 +116,40 @@ def test_limit_of_the_remedy_fits_the_reserved_concurrency() -> None:
     assert _list_findings(resources) == []
 
 
+def _make_two_mappings(reserved: int, first_limit: int, second_limit: int) -> dict[str, Any]:
+    """Return two queues that one function reads, each with a limit of its own."""
+    resources = _make_resources(reserved, receives=5, **_limit(first_limit))
+    resources["Parcels"] = resources["Orders"]
+    second_mapping = {
+        **resources["Reads"]["Properties"],
+        "EventSourceArn": {"Fn::GetAtt": ["Parcels", "Arn"]},
+        **_limit(second_limit),
+    }
+    resources["ReadsToo"] = {**resources["Reads"], "Properties": second_mapping}
+    return resources
+
+
+@pytest.mark.parametrize(
+    ("limits", "remedy"),
+    [((10, 10, 10), "# reserve at least 20 for Bill"), ((10, 6, 8), "MaximumConcurrency: 4")],
+)
+def test_limits_of_two_mappings_that_exceed_the_reserve_together_are_reported_once(
+    limits: tuple[int, int, int], remedy: str
+) -> None:
+    resources = _make_two_mappings(*limits)
+    (finding,) = _list_findings(resources)
+    assert (finding.symptom, finding.path) == ("concurrency_too_small", "Resources.ReadsToo")
+    assert f"run {sum(limits[1:])} times at once together" in finding.because
+    assert remedy in "\n".join(finding.remedy)
+    if not remedy.startswith("#"):
+        resources["ReadsToo"]["Properties"] |= yaml.safe_load("\n".join(finding.remedy))
+        assert _list_findings(resources) == []
+
+
+def test_limits_of_two_mappings_that_fit_the_reserve_are_no_fault() -> None:
+    assert _list_findings(_make_two_mappings(20, 10, 10)) == []
+
+
 def test_function_with_a_reserved_concurrency_of_0_is_an_error_and_no_warning_besides() -> None:
     (finding,) = _list_findings(_make_resources(0, **_limit(10)))
     assert (finding.symptom, finding.severity) == ("consumer_throttled", LintSeverity.ERROR)
@@ -244,3 +278,65 @@ resources:
     }
     assert "\nmaximumConcurrency: 3" in remedy_by_symptom["concurrency_too_small"]
     assert "\nenabled: true" in remedy_by_symptom["consumer_stopped"]
+
+
+def _lint_pipe(timeout: Any = 300, visibility: int = 30, **pipe: Any) -> list[LintFinding]:
+    """Return the findings about the visibility timeout of a queue whose pipe runs a function."""
+    resources = _make_resources(receives=5)
+    del resources["Reads"]
+    resources["Orders"]["Properties"]["VisibilityTimeout"] = visibility
+    resources["Bill"]["Properties"]["Timeout"] = timeout
+    properties = {"Source": ARN_OF_ORDERS, "Target": {"Fn::GetAtt": ["Bill", "Arn"]}, **pipe}
+    resources["Copy"] = {"Type": "AWS::Pipes::Pipe", "Properties": properties}
+    result = _lint_text(json.dumps({"Resources": resources}))
+    return [
+        finding for finding in result.findings if finding.symptom == "visibility_timeout_too_short"
+    ]
+
+
+WINDOW = {"SqsQueueParameters": {"MaximumBatchingWindowInSeconds": 10}}
+
+
+@pytest.mark.parametrize(
+    ("timeout", "visibility", "pipe", "severity_class", "advice"),
+    [
+        (300, 30, {}, "will_lose", "1,800 s"),
+        (30, 100, {}, "may_lose", "180 s"),
+        (30, 185, {"SourceParameters": WINDOW}, "may_lose", "190 s"),
+        (30, 185, {"Enrichment": {"Fn::GetAtt": ["Bill", "Arn"]}}, "may_lose", "360 s"),
+    ],
+)
+def test_pipe_needs_six_times_what_its_functions_may_run(
+    timeout: int, visibility: int, pipe: dict[str, Any], severity_class: str, advice: str
+) -> None:
+    (finding,) = _lint_pipe(timeout, visibility, **pipe)
+    assert finding.severity_class == severity_class
+    assert "the functions of its pipe Copy may run" in finding.because
+    assert finding.because.endswith(f"AWS recommends {advice}")
+    assert "Lambda refuses" not in finding.because, "only Lambda's own mappings are refused"
+    assert finding.remedy[0].startswith("VisibilityTimeout: ")
+
+
+@pytest.mark.parametrize(
+    ("timeout", "visibility", "pipe"),
+    [
+        (30, 180, {}),
+        (
+            300,
+            30,
+            {
+                "TargetParameters": {
+                    "LambdaFunctionParameters": {"InvocationType": "FIRE_AND_FORGET"}
+                }
+            },
+        ),
+        (300, 30, {"Target": {"Fn::ImportValue": "bill"}}),
+        ({"Fn::ImportValue": "timeout"}, 30, {}),
+        (300, 30, {"DesiredState": "STOPPED"}),
+    ],
+    ids=["six times", "not waited for", "another stack", "not known", "stopped"],
+)
+def test_pipe_that_has_time_or_is_not_known_has_no_finding_about_the_timeout(
+    timeout: Any, visibility: int, pipe: dict[str, Any]
+) -> None:
+    assert _lint_pipe(timeout, visibility, **pipe) == []

@@ -181,3 +181,45 @@ def test_all_findings_of_a_queue_without_policy_show_the_same_new_policy() -> No
         statement["Effect"] for statement in policy["Properties"]["PolicyDocument"]["Statement"]
     ]
     assert effects == ["Allow", "Deny"]
+
+
+def _write_two_policies(first_services: str, second_services: str) -> str:
+    """Return a queue to which a topic and a rule send, and two policies that each set its own."""
+    policies = "".join(
+        f"  Policy{number}: {{Type: AWS::SQS::QueuePolicy, Properties: {{Queues: [!Ref Orders], "
+        f"PolicyDocument: {{Statement: [{{Effect: Allow, Principal: {{Service: {services}}}, "
+        "Action: sqs:SendMessage, Resource: '*'}]}}}\n"
+        for number, services in enumerate((first_services, second_services))
+    )
+    return (
+        "Parameters: {Open: {Type: String}}\nResources:\n  Orders: {Type: AWS::SQS::Queue}\n"
+        "  Paid: {Type: AWS::SNS::Topic, Properties: {Subscription: [{Protocol: sqs, "
+        "Endpoint: !GetAtt Orders.Arn}]}}\n"
+        "  Hourly: {Type: AWS::Events::Rule, Properties: {Targets: [{Id: a, "
+        f"Arn: !GetAtt Orders.Arn}}]}}}}\n{policies}"
+    )
+
+
+def test_two_policies_of_one_queue_that_each_refuse_a_producer_are_an_error_at_the_second() -> None:
+    text = _write_two_policies("sns.amazonaws.com", "events.amazonaws.com")
+    (finding,) = _list_refusals(_lint_text(text))
+    assert finding.severity is LintSeverity.ERROR
+    assert finding.path == "Resources.Policy1"
+    assert "with Policy0, its policy does not let events.amazonaws.com" in finding.because
+    assert "with Policy1, its policy does not let sns.amazonaws.com" in finding.because
+
+
+@pytest.mark.parametrize(
+    ("first_services", "second_services"),
+    [
+        ("sns.amazonaws.com", "[sns.amazonaws.com, events.amazonaws.com]"),
+        ("[sns.amazonaws.com, events.amazonaws.com]", "s3.amazonaws.com"),
+        ("sns.amazonaws.com", "!Ref Open"),
+    ],
+)
+def test_two_policies_of_one_queue_are_not_judged_if_one_of_them_may_admit_all(
+    first_services: str, second_services: str
+) -> None:
+    result = _lint_text(_write_two_policies(first_services, second_services))
+    assert _list_refusals(result) == []
+    assert any("both set it" in place.because for place in result.not_judged)

@@ -70,7 +70,29 @@ def find_fault_in_template(facts: Facts) -> DetectedFault | None:
             )
         if _wastes_receives(consumer, facts):
             return _describe_too_few_runs(consumer, facts)
+        if _exceeds_reserve_together(consumer):
+            runs_of_all = consumer.runs_of_earlier_mappings + (consumer.most_runs or 0)
+            return DetectedFault(
+                f"its event source mapping and the earlier ones of {consumer.name} let the "
+                f"function run {runs_of_all:,} times at once together, and its reserved "
+                f"concurrency is {consumer.reserved_concurrency:,}: the rest is throttled and "
+                "given back, and each try counts as a receive",
+                mapping_id=consumer.mapping_id,
+            )
     return None
+
+
+def _exceeds_reserve_together(consumer: LambdaConsumer) -> bool:
+    """Return True if this mapping is the first with which the sum exceeds the reserve.
+
+    AWS advises to reserve at least the sum of MaximumConcurrency of all mappings of a function.
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+    """
+    reserved_concurrency = consumer.reserved_concurrency
+    earlier_runs = consumer.runs_of_earlier_mappings
+    if not reserved_concurrency or not earlier_runs or consumer.most_runs is None:
+        return False
+    return earlier_runs <= reserved_concurrency < earlier_runs + consumer.most_runs
 
 
 def _exceeds_reserve(consumer: LambdaConsumer) -> bool:

@@ -82,7 +82,7 @@ REFUSED_BY_LAMBDA = EvidenceKind(
 )
 BELOW_NEED = EvidenceKind(
     SeverityClass.WILL_LOSE,
-    "in a template: the timeout is below what a tag asks",
+    "in a template: the timeout is below what a tag asks, or what a pipe's functions may run",
     is_of_template=True,
 )
 BELOW_ADVICE = EvidenceKind(
