@@ -551,37 +551,6 @@ def test_redrive_policy_that_is_no_json_is_named(tmp_path: Path, text: str) -> N
     assert named_places == ["aws_sqs_queue.orders.redrive_policy"]
 
 
-@pytest.mark.parametrize(
-    "local",
-    [
-        'a0 = "xxxxxxxxxx"\n'
-        + "\n".join(f'a{n + 1} = "${{local.a{n}}}${{local.a{n}}}"' for n in range(60)),
-        "a0 = [1]\n" + "\n".join(f"a{n + 1} = [local.a{n}, local.a{n}]" for n in range(60)),
-        "a0 = [1]\n" + "\n".join(f"a{n + 1} = concat(local.a{n}, local.a{n})" for n in range(60)),
-        "a0 = 1\n"
-        + "\n".join(f"a{n + 1} = {{ x = local.a{n}, y = local.a{n} }}" for n in range(60)),
-        'a60 = replace(join("", [for i in range(2000) : "aaaaaaaaaa"]), "a", "'
-        + "b" * 9_000
-        + '")',
-        "a60 = flatten([for i in range(2000) : [for j in range(2000) : range(2000)]])",
-        "a0 = 1\n" + "\n".join(f"a{n + 1} = local.a{n}" for n in range(3_000)),
-    ],
-    ids=range(7),
-)
-def test_terraform_values_that_multiply_are_refused_or_left_undecided(
-    tmp_path: Path, local: str
-) -> None:
-    text = f"locals {{\n{local}\n}}\n" + QUEUE.replace(
-        "= 10", "= length(jsonencode(local.a60))"
-    ).replace('"orders"\n', "jsonencode(local.a60)\n")
-    try:
-        result = _lint(tmp_path, text)
-    except NotATemplate as refused:
-        assert len(str(refused).splitlines()) == 1  # noqa: PT017 - either way is right
-    else:
-        assert result.queues == 1
-
-
 def test_comment_with_a_reason_ignores_a_finding_in_terraform_files_and_stale_ones_are_named(
     tmp_path: Path,
 ) -> None:

@@ -76,14 +76,14 @@ def test_failing_queue_of_another_person_does_not_silence_the_page_about_a_dlq(
     start_next_hour(scanner.account)
     while not is_sums_hour(hour_number(scanner.account.now)):
         start_next_hour(scanner.account)
-    for minutes_ago in range(360, 3, -1):
-        at = scanner.account.now - timedelta(minutes=minutes_ago)
-        visible_count = (360 - minutes_ago) * 6
-        scanner.put_metrics(
-            dlq_arn, at, visible=visible_count, sent=0, received=0, deleted=0, in_flight=0
-        )
-        scanner.put_metrics(other_arn, at, sent=10, received=22, deleted=4, visible=0, in_flight=0)
-        scanner.put_metrics(source_arn, at, sent=1, received=1, deleted=1, visible=0, in_flight=0)
+    nothing = {"in_flight": 0}  # and the counts that SQS always reports
+    times = [scanner.account.now - timedelta(minutes=minutes) for minutes in range(360, 3, -1)]
+    dlq_values = [{**nothing, "visible": 6 * minutes} for minutes in range(len(times))]
+    scanner.put_metric_series(dlq_arn, dict(zip(times, dlq_values, strict=True)))
+    failing = {**nothing, "sent": 10, "received": 22, "deleted": 4}
+    scanner.put_metric_series(other_arn, dict.fromkeys(times, failing))
+    sound = {**nothing, "sent": 1, "received": 1, "deleted": 1}
+    scanner.put_metric_series(source_arn, dict.fromkeys(times, sound))
     url = scanner.account.url(dlq_arn)
     scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits")
     scanner.run_due_scan()

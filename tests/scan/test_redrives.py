@@ -56,9 +56,9 @@ def make_queue_whose_messages_come_back(
     for _ in range(MESSAGES):
         account.clients.sqs.send_message(QueueUrl=account.url(dlq_arn), MessageBody="poison")
     account.later(hours=7)
-    for minutes in range(4, 361, 4):
-        at = account.now - timedelta(minutes=minutes)
-        scanner.put_metrics(queue_arn, at, sent=1, received=1, deleted=1, visible=0)
+    sound = {"sent": 1, "received": 1, "deleted": 1, "visible": 0}
+    times = [account.now - timedelta(minutes=minutes) for minutes in range(4, 361, 4)]
+    scanner.put_metric_series(queue_arn, dict.fromkeys(times, sound))
     for minutes in ROUNDS:
         at = account.now - timedelta(minutes=minutes)
         scanner.put_metrics(queue_arn, at, received=3 * MESSAGES)
@@ -120,10 +120,16 @@ def test_faked_rounds_do_not_silence_the_page_about_messages_that_arrive_in_the_
     queue_arn, dlq_arn = make_queue_whose_messages_come_back(
         scanner, resent=True, is_dlq_scanned=True
     )
-    for minutes in range(360, 3, -1):
-        at = scanner.account.now - timedelta(minutes=minutes)
-        visible_count = MESSAGES - minutes * MESSAGES // 360
-        scanner.put_metrics(dlq_arn, at, visible=visible_count, sent=0, received=0, in_flight=0)
+    values_by_time = {
+        scanner.account.now - timedelta(minutes=minutes): {
+            "visible": MESSAGES - minutes * MESSAGES // 360,
+            "sent": 0,
+            "received": 0,
+            "in_flight": 0,
+        }
+        for minutes in range(360, 3, -1)
+    }
+    scanner.put_metric_series(dlq_arn, values_by_time)
     done = scanner.run_due_scan()
     findings = {(finding.queue_arn, finding.symptom): finding for finding in done.findings}
     assert findings[queue_arn, LOOP.name].should_page is False
