@@ -497,7 +497,6 @@ class _Parser:
             if not self._take("="):
                 self._require(":")
             keys_and_values.append((key, self._parse_in_brackets(skips_lines=False)))
-            self._skip(lines=True)
             self._take(",")
             self._skip(lines=True)
         self._require("}")

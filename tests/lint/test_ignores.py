@@ -226,6 +226,18 @@ def test_terraform_comment_of_a_resource_that_the_plan_lacks_is_stale(tmp_path: 
     assert stale["where"].endswith("main.tf, line 1")
 
 
+def test_terraform_comment_without_a_reason_is_reported_at_its_block_without_a_line_of_the_plan(
+    tmp_path: Path,
+) -> None:
+    document = _lint_plan(tmp_path, f"# mendq: ignore {ENCRYPTION}\n{TERRAFORM}")
+    places = {
+        place["path"]: place["line"]
+        for place in document["templates"][0]["not_judged"]
+        if "it gives no reason" in place["because"]
+    }
+    assert places == {"main.tf: aws_sqs_queue.orders": None}
+
+
 def test_folder_that_is_named_like_a_terraform_file_has_no_ignores(tmp_path: Path) -> None:
     (tmp_path / "old.tf").mkdir()
     comment = f"# mendq: ignore {ENCRYPTION}: {REASON}\n"

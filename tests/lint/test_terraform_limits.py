@@ -73,6 +73,27 @@ def test_escape_of_no_unicode_character_does_not_end_lint(tmp_path: Path) -> Non
     assert _lint(tmp_path, queue).queues == 1
 
 
+@pytest.mark.parametrize(("brackets", "is_refused"), [(38, False), (39, True)])
+def test_expression_is_refused_from_41_levels_of_file_and_brackets_on(
+    tmp_path: Path, brackets: int, *, is_refused: bool
+) -> None:
+    """The file and the argument are the first two levels."""
+    text = f"locals {{}}\na = {'(' * brackets}1{')' * brackets}\n"
+    if is_refused:
+        with pytest.raises(NotATemplate, match="nested more than 40 deep"):
+            _lint(tmp_path, text)
+    else:
+        assert _lint(tmp_path, text).queues == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["%{ for name in [1] }x%{ endfor }", "%{ if true }x%{ else }y%{ endif }"]
+)
+def test_text_with_a_directive_is_read(tmp_path: Path, text: str) -> None:
+    result = _lint(tmp_path, QUEUE % "30" + f'variable "text" {{\n  default = "{text}"\n}}\n')
+    assert result.queues == 1
+
+
 def test_value_of_locals_inside_each_other_is_refused_beyond_80_levels(tmp_path: Path) -> None:
     level = "[" * 30 + "%s" + "]" * 30
     values = [level % "1", level % "local.a0", level % "local.a1"]

@@ -201,6 +201,13 @@ locals { loop = local.loop }
         ("var.options.other", True),
         ("coalesce(null, 400)", False),
         ("-(-400)", False),
+        ("6 < 6 ? 12 : 400", False),
+        ("6 > 6 ? 12 : 400", False),
+        ("6 <= 6 ? 400 : 12", False),
+        ("6 >= 6 ? 400 : 12", False),
+        ("var.list_of_options[0].seconds", False),
+        ("var.list_of_options[0].other", True),
+        ("{ a = 12, b = 400 }.b", False),
         ("null", True),
     ],
 )
@@ -216,12 +223,25 @@ variable "options" {
   type    = object({ seconds = optional(number, 400), other = optional(number) })
   default = {}
 }
+variable "list_of_options" {
+  type    = list(object({ seconds = optional(number, 400), other = optional(number) }))
+  default = [{}]
+}
 locals { by_name = { orders = 360, "short" : 12 } }
 """
     queue = SOUND_QUEUE.replace("= 360", f"= {timeout}")
     result = _lint(tmp_path, declarations, queue, FUNCTION, MAPPING)
     symptoms = ["visibility_timeout_too_short"] if is_short else []
     assert (_list_symptoms(result), list(result.not_judged)) == (symptoms, [])
+
+
+def test_mapping_that_names_a_version_behind_the_arn_of_the_function_is_judged(
+    tmp_path: Path,
+) -> None:
+    arn = "aws_lambda_function.bill.arn"
+    mapping = MAPPING.replace(arn, f'"${{{arn}}}:live"')
+    result = _lint(tmp_path, SOUND_QUEUE.replace("360", "20"), FUNCTION, mapping)
+    assert _list_symptoms(result) == ["visibility_timeout_too_short"]
 
 
 def test_defaults_of_variables_that_count_are_named_and_tfvars_come_first(tmp_path: Path) -> None:
@@ -460,6 +480,20 @@ def test_policy_document_data_source_is_read_with_conditions_and_merged_document
     other = f'data "aws_iam_policy_document" "tls" {{\n{TLS_STATEMENT}}}\n'
     assert _lint_policy(tmp_path, merged, other) == ([], 0)
     assert _lint_policy(tmp_path, merged.replace("tls", "gone"), other) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "  override_policy_documents = [data.aws_iam_policy_document.other.json]\n",
+        '  dynamic "statement" {\n    for_each = []\n    content {}\n  }\n',
+    ],
+    ids=["override", "dynamic"],
+)
+def test_policy_document_with_statements_that_other_parts_decide_is_left_undecided(
+    tmp_path: Path, more: str
+) -> None:
+    assert _lint_policy(tmp_path, TOPIC_STATEMENT + more) == ([], 1)
 
 
 def test_policy_as_json_in_a_text_names_the_queue_and_is_read(tmp_path: Path) -> None:
