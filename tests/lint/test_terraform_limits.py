@@ -117,13 +117,29 @@ def test_modules_that_repeat_many_queues_are_refused(tmp_path: Path) -> None:
         _lint(tmp_path, 'module "m" {\n  count  = 3\n  source = "./queues"\n}\n')
 
 
+def test_local_whose_value_is_itself_is_left_undecided(tmp_path: Path) -> None:
+    local = "locals {\n  a = local.b\n  b = local.a\n}\n"
+    result = _lint(tmp_path, local + QUEUE % "local.a" + FUNCTION + MAPPING)
+    assert _list_open_reasons(result) == ["local.a refers to itself"]
+
+
+def _lint_module_with_its_own_output(folder: Path, argument: str) -> LintResult:
+    (folder / "own").mkdir()
+    module = 'variable "seconds" { default = 1 }\noutput "seconds" {\n  value = var.seconds\n}\n'
+    (folder / "own" / "main.tf").write_text(module)
+    call = f'module "own" {{\n  source = "./own"\n  {argument} = module.own.seconds\n}}\n'
+    return _lint(folder, call + QUEUE % "module.own.seconds" + FUNCTION + MAPPING)
+
+
 def test_module_whose_argument_is_its_own_output_is_left_undecided(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    module = 'variable "seconds" {}\noutput "seconds" {\n  value = var.seconds\n}\n'
-    (tmp_path / "own" / "main.tf").write_text(module)
-    call = 'module "own" {\n  source  = "./own"\n  seconds = module.own.seconds\n}\n'
-    result = _lint(tmp_path, call + QUEUE % "module.own.seconds" + FUNCTION + MAPPING)
-    assert _list_open_reasons(result) == ["module.own refers to itself"]
+    result = _lint_module_with_its_own_output(tmp_path, "seconds")
+    (reason,) = _list_open_reasons(result)
+    assert reason.endswith(" refers to itself")
+
+
+def test_module_whose_count_is_its_own_output_is_read_once(tmp_path: Path) -> None:
+    result = _lint_module_with_its_own_output(tmp_path, "count")
+    assert "visibility_timeout_too_short" in {finding.symptom for finding in result.findings}
 
 
 @pytest.mark.parametrize(
