@@ -350,7 +350,7 @@ module "short" {
 
 @pytest.mark.parametrize(
     "source",
-    ["terraform-aws-modules/sqs/aws", "../outside", "./gone", "./loop", "./out", "./circle"],
+    ["terraform-aws-modules/other/aws", "../outside", "./gone", "./loop", "./out", "./circle"],
 )
 def test_module_from_elsewhere_is_listed_as_not_judged_and_no_file_outside_is_read(
     tmp_path: Path, source: str
