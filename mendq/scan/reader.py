@@ -197,6 +197,10 @@ class ScanReader(FactsReader, frozen=True):
         self.outdated_calls.add(source_list_call)
         self.outdated_calls.update((read_queue_attributes, arn) for arn in neighbor_arns)
 
+    def forget_last_dlq_answer(self, facts: Facts) -> None:
+        """Stop using the last hour's answer about the queue's DLQ, so that it is read now."""
+        self.outdated_calls.add((read_queue_attributes, facts.dlq_arn))
+
     def read_named_move_destinations(self) -> frozenset[str]:
         """Return the ARNs of queues that are the named destination of a redrive.
 

@@ -396,7 +396,7 @@ def _check_queue(
     raised (rule 3).
     """
     try:
-        facts = _read_facts(queue, reader)
+        facts = _read_facts(queue, reader, history)
         window = reader.choose_window(facts)
         record = _make_record(facts, history, reader)
     except QueueGone:
@@ -501,9 +501,11 @@ def _make_record(facts: Facts, history: ScanHistory, reader: ScanReader) -> Queu
     return record
 
 
-def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
+def _read_facts(queue: ManagedQueue, reader: ScanReader, history: ScanHistory) -> Facts:
     """Return the queue's attributes, tags, consumers and DLQ.
 
+    The DLQ of a queue in use is read in each scan, because its messages show within the hour that
+    the queue's messages fail. For other queues, the last scan's answer may be used.
     If the DLQ cannot be read, it is left out here. Symptoms that need the DLQ then fail with the
     error. If the consumers cannot be read, the facts have the reason (rule 3).
     """
@@ -513,6 +515,9 @@ def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
         facts = reader.with_consumers(facts)
     except (FactsUnavailable, QueueRefusesUs) as error:
         facts = replace(facts, consumers_error=str(error))
+    record = history.get(facts.name)
+    if count_messages(facts) or (record and record.active_hour and record.is_in_use):
+        reader.forget_last_dlq_answer(facts)
     with suppress(FactsUnavailable, QueueRefusesUs):
         facts = reader.with_dlq(facts)
     return facts

@@ -77,6 +77,43 @@ def test_scan_reads_the_dlq_and_sources_of_a_suspect_queue_every_hour(scanner: S
     assert calls[SOURCES, "orders"] == 4
 
 
+def _put_balanced_traffic(scanner: Scanner, queue: str) -> None:
+    """Send metrics of the last hour in which each message was deleted."""
+    for minutes in range(1, 60):
+        at = scanner.account.now - timedelta(minutes=minutes)
+        scanner.put_metrics(queue, at, sent=1, received=1, deleted=1)
+
+
+def test_scan_reads_the_unmanaged_dlq_of_a_queue_in_use_every_hour(scanner: Scanner) -> None:
+    queue, _ = _make_pair(scanner)
+    calls = _count_calls(scanner)
+    for scan_number in range(6):
+        if scan_number == 2:
+            # By now an earlier scan knows that the queue is in use.
+            calls.clear()
+        _put_balanced_traffic(scanner, queue)
+        scanner.run_due_scan([make_slow_symptom()])
+        start_next_hour(scanner.account)
+    assert calls[ATTRIBUTES, "orders-dlq"] == 4
+
+
+def test_first_message_in_the_dlq_of_a_queue_in_use_is_noticed_within_the_hour(
+    scanner: Scanner,
+) -> None:
+    queue, dead = _make_pair(scanner)
+    symptoms = [make_slow_symptom()]
+    for _ in range(3):
+        _put_balanced_traffic(scanner, queue)
+        assert queue not in scanner.run_due_scan(symptoms).measuring_reason_by_arn
+        start_next_hour(scanner.account)
+    for hour in range(2):
+        _put_balanced_traffic(scanner, queue)
+        url = scanner.account.url(dead)
+        scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody=f"failed {hour}")
+        assert queue in scanner.run_due_scan(symptoms).measuring_reason_by_arn
+        start_next_hour(scanner.account)
+
+
 @pytest.mark.parametrize("hours", [2, 24])
 def test_scan_does_not_reuse_answers_older_than_the_hour_before(
     scanner: Scanner, hours: int

@@ -15,8 +15,9 @@ from mendq.model.traffic import SUM_SERIES, SUMS_EVERY_HOURS, SumsShare
 from mendq.scan.reader import CLOUDWATCH_CALLS_PER_SECOND, SQS_CALLS_PER_SECOND
 
 _HOURS_PER_MONTH = 24 * DAYS_PER_MONTH
-# A scan reads a queue's attributes, its sources or its DLQ.
-SQS_CALLS_PER_QUEUE_AND_HOUR = 2
+# A scan reads the attributes of a queue in use and of its DLQ, and in every second hour the queue's
+# sources.
+SQS_CALLS_PER_QUEUE_AND_HOUR = 2.5
 # `memory_mb` of the scan's Lambda, in GB.
 _LAMBDA_GB = 1
 # A call to CloudWatch may take this many times as long as the scan's rate allows.
