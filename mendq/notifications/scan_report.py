@@ -10,6 +10,7 @@ from shlex import quote
 
 from msgspec import Struct
 
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.notifications.notification import (
     format_account_and_region,
     make_first_line,
@@ -30,6 +31,7 @@ from mendq.notifications.text import (
 _MOST_FINDINGS = 40
 _MOST_QUEUES_PER_SYMPTOM = 10
 _MOST_UNREADABLE_QUEUES = 10
+_MOST_UNMEASURED_QUEUES = 10
 _MOST_SENTENCE_CHARACTERS = 300
 _MOST_NAME_CHARACTERS = 80
 
@@ -83,8 +85,8 @@ def describe_scan_report(
     findings: Sequence[ReportedFinding],
     unreadable_targets: Sequence[UnreadableTarget],
     unreported_count: int,
-    account: str,
-    region: str,
+    unmeasured_names: Sequence[str],
+    place: AccountAndRegion,
 ) -> ScanReport:
     """Return the notification about findings that are new, or that people are reminded of.
 
@@ -93,13 +95,14 @@ def describe_scan_report(
         unreadable_targets: what could not be looked at for hours, in the order of naming.
         unreported_count: the number of further findings for which Mendq has no space to note that
             they were reported.
-        account: the account's id.
-        region: the region.
+        unmeasured_names: the names of the queues that this scan did not measure, because the budget
+            or the time was spent.
+        place: the account and the region.
     """
     subject = make_subject(
         "Mendq found:",
         _name_subject(findings, unreadable_targets, unreported_count),
-        format_account_and_region(account, region),
+        format_account_and_region(place.account, place.region),
     )
     named_targets = unreadable_targets[:_MOST_UNREADABLE_QUEUES]
     findings_to_name = _choose_findings_to_name(findings)
@@ -111,8 +114,9 @@ def describe_scan_report(
         opening_lines = _make_opening_lines(
             findings, unreadable_targets, len(named_topics), unreported_count
         )
+        opening_lines += _describe_unmeasured_queues(unmeasured_names)
         named_findings = [finding for finding in findings if finding.topic in named_topics]
-        sections = _make_sections(named_findings, named_targets, region)
+        sections = _make_sections(named_findings, named_targets, place.region)
         whole_body = make_body(opening_lines, sections, sys.maxsize)
         if len(whole_body.encode()) <= MOST_NOTIFICATION_BYTES or not findings_to_name:
             body = make_body(opening_lines, sections, MOST_NOTIFICATION_BYTES)
@@ -154,6 +158,20 @@ def _make_opening_lines(
             "not reported one by one."
         )
     return opening_lines
+
+
+def _describe_unmeasured_queues(queue_names: Sequence[str]) -> list[str]:
+    """Return one line about the queues that were not measured; none if there are no such queues."""
+    if not queue_names:
+        return []
+    named = [
+        to_plain_text(name, _MOST_NAME_CHARACTERS) for name in queue_names[:_MOST_UNMEASURED_QUEUES]
+    ]
+    more_count = len(queue_names) - len(named)
+    more_text = f" and {format_count(more_count, 'more queue')}" if more_count else ""
+    names_text = f"{', '.join(named)}{more_text}"
+    sentence = f"Not measured, because the metrics or the time were used up: {names_text}."
+    return [f"{sentence} If that repeats, raise limits.scanMetricsPerDay."]
 
 
 def _make_sections(

@@ -40,6 +40,7 @@ from mendq.cases.finding import Finding, ScanResult, find_waiting_findings, merg
 from mendq.cases.seen_moves import SeenMoves
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.case import Severity
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.settings import ScanOnlySettings
@@ -145,7 +146,7 @@ def _scan_stretch(
     result = apply_mutes(result, scanned_names, settings.mutes, context.now.date())
     note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     findings = _select_findings(result, listing, symptoms, context)
-    _report_news(findings, result.error_by_target, context)
+    _report_news(findings, result, context)
     result = store_history(result, listing, context.scan_store, context.now)
     has_scanned_all = len(scanned_names) == len(listing.queues) and not listing.error_by_pattern
     context.scan_store.store_summary(
@@ -191,7 +192,7 @@ def _select_findings(
 
 def _report_news(
     findings: Sequence[Finding],
-    error_by_target: Mapping[str, Exception],
+    result: ScanResult,
     context: ScanOnlyContext,
 ) -> None:
     """Report what is new, and note that it was reported (rules 1, 2 and 5).
@@ -202,7 +203,7 @@ def _report_news(
         FoundTopic(finding.topic, find_class(finding).rank, is_reported_once=finding.is_hygiene)
         for finding in findings
     ]
-    error_by_target = merge_consumer_errors(error_by_target)
+    error_by_target = merge_consumer_errors(result.error_by_target)
     found_topics += [
         FoundTopic(_UNREADABLE_TOPIC.format(target), _UNREADABLE_SEVERITY_RANK, UNREADABLE_DELAY)
         for target in sorted(error_by_target)
@@ -211,7 +212,8 @@ def _report_news(
     selection = select_topics_to_report(stored_note_by_key, found_topics, context.now)
     new_note_by_key = selection.note_by_key
     if selection.must_send_message:
-        named_topics = _publish(findings, error_by_target, selection, context)
+        unmeasured_names = sorted(parse_queue_arn(arn).name for arn in result.skipped_arns)
+        named_topics = _publish(findings, error_by_target, selection, unmeasured_names, context)
         new_note_by_key = note_named_topics(selection, named_topics, context.now)
     if new_note_by_key != stored_note_by_key:
         context.scan_store.store_report_notes(new_note_by_key)
@@ -243,11 +245,10 @@ def _publish(
     findings: Sequence[Finding],
     error_by_target: Mapping[str, Exception],
     selection: ReportSelection,
+    unmeasured_names: Sequence[str],
     context: ScanOnlyContext,
 ) -> frozenset[str]:
     """Publish one message about `selection`. Return the topics that it names."""
-    settings = context.settings
-    region = context.clients.region
     position_by_topic = {topic: position for position, topic in enumerate(selection.topics)}
     reported_findings = [
         _describe_finding(finding, position_by_topic[finding.topic])
@@ -258,8 +259,8 @@ def _publish(
         reported_findings,
         _list_unreadable_targets(error_by_target, position_by_topic),
         selection.topics_without_note,
-        settings.account,
-        region,
+        unmeasured_names,
+        AccountAndRegion(context.settings.account, context.clients.region),
     )
     _publish_report(report, context)
     return report.named_topics

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.notifications.notification import symptom_name_in_words
 from mendq.notifications.scan_report import (
     ReportedFinding,
@@ -49,16 +50,25 @@ def _report(
     *findings: ReportedFinding,
     unreadable: tuple[UnreadableTarget, ...] = (),
     unreported_count: int = 0,
+    unmeasured: tuple[str, ...] = (),
 ) -> ScanReport:
-    return describe_scan_report(findings, unreadable, unreported_count, ACCOUNT, REGION)
+    return describe_scan_report(
+        findings, unreadable, unreported_count, unmeasured, AccountAndRegion(ACCOUNT, REGION)
+    )
 
 
 def _describe(
     *findings: ReportedFinding,
     unreadable: tuple[UnreadableTarget, ...] = (),
     unreported_count: int = 0,
+    unmeasured: tuple[str, ...] = (),
 ) -> NotificationText:
-    return _report(*findings, unreadable=unreadable, unreported_count=unreported_count).notification
+    return _report(
+        *findings,
+        unreadable=unreadable,
+        unreported_count=unreported_count,
+        unmeasured=unmeasured,
+    ).notification
 
 
 def test_one_finding_is_named_in_the_subject_and_the_first_line() -> None:
@@ -127,10 +137,14 @@ def test_hostile_names_sentences_and_reasons_make_no_link_and_no_line_of_their_o
 ) -> None:
     hostile = _make_unreadable(name, other_name)
     report = _describe(
-        _make_finding(name, sentence=other_name), unreadable=(hostile,) if is_unreadable else ()
+        _make_finding(name, sentence=other_name),
+        unreadable=(hostile,) if is_unreadable else (),
+        unmeasured=(name, other_name),
     )
     harmless = _make_unreadable("orders")
-    expected = _describe(_make_finding(), unreadable=(harmless,) if is_unreadable else ())
+    expected = _describe(
+        _make_finding(), unreadable=(harmless,) if is_unreadable else (), unmeasured=("a", "b")
+    )
     assert find_links(report.subject) == find_links(report.body) == []
     assert report.body.count("\n") == expected.body.count("\n")
     assert report.body.replace("\n", "").isprintable()

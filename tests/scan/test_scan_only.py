@@ -13,7 +13,7 @@ from botocore.exceptions import EndpointConnectionError
 from msgspec import structs
 
 from mendq.aws.errors import NotificationNotSent
-from mendq.cases.finding import ScanResult
+from mendq.cases.finding import Finding, ScanResult
 from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.model.case import Severity
 from mendq.model.mutes import Mute
@@ -372,3 +372,37 @@ def test_run_that_did_not_reach_all_queues_calls_no_mute_stale(
     stack.scan_next_hour()
     summary = _read_summary(stack)
     assert (summary["queues_scanned"], summary["mutes"]) == (1, [])
+
+
+def test_message_names_at_most_ten_of_the_queues_that_were_not_measured_in_one_line(
+    stack: ScanOnlyRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dlq_arn = make_short_retention_dlq(stack.scanner)
+    finding = Finding(dlq_arn, EXPIRES_SOON, "it keeps messages for 1 d")
+    prefix = dlq_arn.removesuffix("orders-dlq")
+    skipped = {f"{prefix}q-{number:02}": "no metrics are left" for number in range(12)}
+    result = ScanResult(findings=(finding,), skip_reason_by_arn=skipped)
+    monkeypatch.setattr("mendq.scan.scan_only.scan", lambda *_: iter([result]))
+    ((_, text),) = stack.scan_next_hour()
+    names = ", ".join(f"q-{number:02}" for number in range(10))
+    assert (
+        f"Not measured, because the metrics or the time were used up: {names} and 2 more queues. "
+        "If that repeats, raise limits.scanMetricsPerDay."
+    ) in text.splitlines()
+
+
+def test_message_has_no_line_about_unmeasured_queues_if_all_were_measured(
+    stack: ScanOnlyRunner,
+) -> None:
+    make_short_retention_dlq(stack.scanner)
+    ((_, text),) = stack.scan_next_hour()
+    assert "Not measured" not in text
+
+
+def test_unmeasured_queues_alone_send_no_message(
+    stack: ScanOnlyRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue_arn = stack.scanner.account.queue("orders", tag="observe")
+    skipped = ScanResult(skip_reason_by_arn={queue_arn: "no metrics are left"})
+    monkeypatch.setattr("mendq.scan.scan_only.scan", lambda *_: iter([skipped]))
+    assert stack.scan_next_hour() == []
