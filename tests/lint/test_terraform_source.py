@@ -486,7 +486,7 @@ def test_policy_document_data_source_is_read_with_conditions_and_merged_document
     "more",
     [
         "  override_policy_documents = [data.aws_iam_policy_document.other.json]\n",
-        '  dynamic "statement" {\n    for_each = []\n    content {}\n  }\n',
+        '  dynamic "statement" {\n    for_each = var.gone\n    content {}\n  }\n',
     ],
     ids=["override", "dynamic"],
 )
