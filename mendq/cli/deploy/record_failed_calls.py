@@ -26,7 +26,6 @@ Rules that keep the clean-up safe:
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import re
@@ -35,7 +34,8 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -94,6 +94,13 @@ RECORDING_PLAN_TEXT = (
 # setup step that this delivery needs.
 SETUP_STEP_NAME_BY_DELIVERY = {"trail": "logging", "event": "target"}
 
+# A trail's file has at most 50 MB unpacked. zlib reads gzip with these bits.
+_MOST_TRAIL_FILE_BYTES = 64 * 1024**2
+_GZIP_WINDOW_BITS = 31
+# Real records have fewer levels. Python's recursion would end at about 1,000.
+_MOST_RECORD_LEVELS = 100
+# The calls of a run leave far fewer records.
+_MOST_RECEIVES_PER_LOOK = 100
 # Errors that AWS answers or botocore raises.
 _AWS_ERRORS = (ClientError, BotoCoreError)
 # Error codes of all services used here for a resource that does not exist.
@@ -1071,25 +1078,36 @@ class RecordingRun:
             "Contents", ()
         ):
             object_arguments = {**_BUCKET_CALL_ARGUMENTS, "Key": listed_file["Key"]}
-            compressed_records = self._call_aws("s3.get_object", object_arguments)["Body"].read()
+            body = self._call_aws("s3.get_object", object_arguments)["Body"]
+            compressed_records = body.read(_MOST_TRAIL_FILE_BYTES)
             self._call_aws("s3.delete_object", object_arguments)
-            for record in json.loads(gzip.decompress(compressed_records))["Records"]:
+            for record in _decode_trail_file(compressed_records):
                 self._save_record("trail", listed_file["LastModified"].timestamp(), record)
 
     def _collect_records_from_queue(self) -> None:
+        """Save the records in the queue `events`.
+
+        A look ends after _MOST_RECEIVES_PER_LOOK receives: whoever may send to the queue could
+        otherwise keep it going for ever.
+        """
         arguments = add_queue_url(
             _EVENTS_QUEUE_STEP.name, MaxNumberOfMessages=10, AttributeNames=["SentTimestamp"]
         )
-        while messages := self._call_aws("sqs.receive_message", arguments).get("Messages"):
+        for _ in range(_MOST_RECEIVES_PER_LOOK):
+            messages = self._call_aws("sqs.receive_message", arguments).get("Messages")
+            if not messages:
+                return
             for message in messages:
                 sent_at_seconds = int(message["Attributes"]["SentTimestamp"]) / 1_000
-                self._save_record("event", sent_at_seconds, json.loads(message["Body"]))
+                for record in _decode_records(message["Body"]):
+                    self._save_record("event", sent_at_seconds, record)
 
-    def _save_record(self, delivery: str, arrived_at_seconds: float, record: Any) -> None:
+    def _save_record(self, delivery: str, arrived_at_seconds: float, record: JsonObject) -> None:
         """Save a record in a file if it is about one of the failed calls.
 
         The important fields of the record are also added to the call's row. `delivery` is a key of
-        SETUP_STEP_NAME_BY_DELIVERY. `arrived_at_seconds` is a time in seconds since 1970.
+        SETUP_STEP_NAME_BY_DELIVERY. `arrived_at_seconds` is a time in seconds since 1970. `record`
+        is one of `_decode_records`.
         """
         event_detail = record.get("detail", record)
         record_text = json.dumps(record, indent=2)
@@ -1129,6 +1147,58 @@ class RecordingRun:
             "left_alone": self.text_by_undeleted_key_id,
             "cost": {"about": f"${self.cost_dollars:.4f}"},
         }
+
+
+def _decode_trail_file(compressed_records: bytes) -> list[JsonObject]:
+    """Return the records in a trail's file; none if it is not one.
+
+    Whoever may write to the run's bucket can put other files there, also a few bytes that unpack to
+    gigabytes.
+    """
+    try:
+        text = zlib.decompressobj(_GZIP_WINDOW_BITS).decompress(
+            compressed_records, _MOST_TRAIL_FILE_BYTES
+        )
+        file_content = json.loads(text)
+    except (zlib.error, ValueError, RecursionError):
+        return []
+    records = file_content.get("Records") if isinstance(file_content, dict) else None
+    if not isinstance(records, list):
+        return []
+    return [record for record in records if _is_record(record)]
+
+
+def _decode_records(text: str) -> list[JsonObject]:
+    """Return the record in a message in a list; an empty list if the message holds none.
+
+    Whoever may send to the run's queue can send other messages.
+    """
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [record] if _is_record(record) else []
+
+
+def _is_record(record: Any) -> bool:
+    """Return True for an object that can be saved, with an object in `detail` if it has one."""
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("detail", {}), dict)
+        and not _is_nested_too_deep(record, _MOST_RECORD_LEVELS)
+    )
+
+
+def _is_nested_too_deep(value: Any, most_levels: int) -> bool:
+    """Return True if a JSON value has more levels than `most_levels`."""
+    if most_levels == 0:
+        return True
+    members: Iterable[Any] = ()
+    if isinstance(value, dict):
+        members = value.values()
+    elif isinstance(value, list):
+        members = value
+    return any(_is_nested_too_deep(member, most_levels - 1) for member in members)
 
 
 def _make_config_without_retries() -> Any:

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import boto3
@@ -301,6 +302,47 @@ def test_drill_record_looks_again_for_records_if_aws_refuses_the_first_look(
     assert row["records"]["trail"]["error code"] == "QueueDoesNotExist"
     assert (quiet_account.all(), document["left"]) == (quiet_account.before, {})
     assert not quiet_account.is_unfinished
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no gzip",
+        gzip.compress(b"no JSON"),
+        gzip.compress(b"[]"),
+        gzip.compress(b'{"Records": 1}'),
+        gzip.compress(b'{"Records": [1, {"detail": []}]}'),
+        gzip.compress(b'{"Records": [' + b'{"a":' * 600 + b"1" + b"}" * 600 + b"]}"),
+        gzip.compress(b"[" * 200_000),
+        gzip.compress(b" " * 70_000_000, compresslevel=1),
+    ],
+    ids=["bytes", "text", "list", "number", "no objects", "deep", "deeper", "long"],
+)
+def test_drill_record_ignores_files_and_messages_that_others_put_there(content: bytes) -> None:
+    """They are in its own bucket and queue, where others of the account may write."""
+    assert recorder._decode_trail_file(content) == []
+    text = content.decode("latin-1") if content[:2] != b"\x1f\x8b" else ""
+    text = text or gzip.decompress(content).decode()
+    assert recorder._decode_records(text.removeprefix('{"Records": ').removesuffix("}")) == []
+
+
+def test_drill_record_ends_although_messages_keep_coming_to_its_queue(
+    quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "time", Clock())
+    monkeypatch.setattr(recorder, "_MOST_RECEIVES_PER_LOOK", 2)
+    receives: list[str] = []
+
+    def answer(**_: Any) -> Any:
+        receives.append("")
+        assert len(receives) < 1_000, "it would never end"
+        message = {"Body": "[]", "Attributes": {"SentTimestamp": "1"}, "ReceiptHandle": "r"}
+        return SimpleNamespace(status_code=200), {"Messages": [message]}
+
+    quiet_account.session.events.register("before-call.sqs.ReceiveMessage", answer)
+    document = quiet_account.drill()
+    assert receives
+    assert (quiet_account.all(), document["left"]) == (quiet_account.before, {})
 
 
 def test_drill_record_makes_its_kms_key_without_tags_and_for_the_caller_alone(
