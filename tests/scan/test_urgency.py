@@ -113,6 +113,20 @@ def test_expired_messages_are_hygiene_only_if_the_queue_may_be_meant_to_forget(
     assert rate_severity(finding) is severity
 
 
+@pytest.mark.parametrize(
+    ("symptom", "severity"),
+    [
+        ("dlq_retention_too_short", FindingSeverity.AT_RISK),
+        ("not_encrypted", FindingSeverity.AT_RISK),
+        ("consumer_failing", FindingSeverity.FAILING_NOW),
+    ],
+)
+def test_fault_of_configuration_is_a_risk_and_a_measured_one_is_a_failure_now(
+    symptom: str, severity: FindingSeverity
+) -> None:
+    assert rate_severity(Finding(STANDARD_ARN, symptom, "it is so")) is severity
+
+
 def test_hygiene_stands_after_every_other_finding() -> None:
     hygiene = Finding(STANDARD_ARN, "messages_expire", "on purpose", is_hygiene=True)
     costly = Finding(STANDARD_ARN, "empty_receives", "it costs money")
