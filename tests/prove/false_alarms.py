@@ -4,11 +4,13 @@
 of the scenes of `look_alikes`, by symptom, and its score on those of `hidden_faults`.
 
 `make evidence NAMES=false_alarms SEED=n` prints both for fresh seeds, drawn from n, and writes
-nothing.
+nothing. `python -m tests.prove.false_alarms --fresh n` plays only these fresh seeds and stores
+their score (`fresh_seeds.py`), which the page shows with its date.
 """
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import re
 from collections import Counter
@@ -16,10 +18,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.prove.exact_intervals import describe_share, find_exact_interval
-from tests.prove.fault_score import FaultScore, score_scans
+from tests.prove.fault_score import FaultScore, ScannedQueue, score_scans
+from tests.prove.fresh_seeds import FreshRun, describe_runs, read_runs, store_run
 from tests.prove.hidden_faults import DEBATABLE, FAULTS, TWINS
 from tests.prove.look_alikes import HEALTHY, ILL
 from tests.prove.measured_account import MEASURED, scan_worlds
@@ -30,6 +34,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "precision.md"
 MARKED = re.compile(r"(<!-- measured: ([^>]+) -->\n).*?(<!-- end measured -->)", re.DOTALL)
 BY_SYMPTOM_BLOCK = "python -m tests.prove.false_alarms"
 SCORE_BLOCK = "python -m tests.prove.false_alarms, hidden faults"
+FRESH_BLOCK = "python -m tests.prove.false_alarms --fresh SEED"
 SEEDS = range(5)
 # The score of these is on the page. `make evidence` adds fresh ones.
 SCORE_SEEDS = range(3)
@@ -61,6 +66,15 @@ class ScanTally:
             and symptom in said
             and symptom not in (*SCENES[name].ill, *SCENES[name].also)
         )
+
+    def false_names(self, scene_name: str, seed: int) -> frozenset[str]:
+        """The false findings on a healthy scene, without what AWS's numbers do not tell apart."""
+        if scene_name not in HEALTHY:
+            return frozenset()
+        names = frozenset(self.scanned[scene_name, seed]).difference(
+            SCENES[scene_name].ill, SCENES[scene_name].also
+        )
+        return frozenset(name for name in names if (scene_name, name) not in INDISTINCT)
 
     def count_misses(self, symptom: str) -> Counter[str]:
         return Counter(
@@ -168,9 +182,19 @@ def note_score(proving: Proving, score: FaultScore) -> None:
     )
 
 
+def score_fresh_seeds(seed: int) -> FaultScore:
+    """Score the scan with seeds drawn from `seed`."""
+    return score_scans(draw_seeds("hidden faults", seed, FRESH_SEEDS))
+
+
+def tally_fresh_seeds(seed: int) -> ScanTally:
+    """Scan the look-alikes with seeds drawn from `seed`."""
+    return tally_scans(draw_seeds("look-alikes", seed, FRESH_LOOK_ALIKE_SEEDS))
+
+
 def compare_with_fresh_seeds(proving: Proving, page_score: FaultScore) -> None:
     """Score the scan with fresh seeds, print the score, and compare it with the page's score."""
-    fresh_score = score_scans(draw_seeds("hidden faults", proving.seed, FRESH_SEEDS))
+    fresh_score = score_fresh_seeds(proving.seed)
     print(fresh_score.text(), flush=True)  # noqa: T201
     proving.note({f"fresh_{measure}": figure for measure, figure in fresh_score.figures.items()})
     for measure, (hits, queues) in fresh_score.counts.items():
@@ -191,7 +215,7 @@ def draw_seeds(purpose: str, seed: int, count: int) -> list[int]:
 
 def hear_fresh_seeds(proving: Proving) -> None:
     """Scan the look-alikes with fresh seeds, and print what was told of them."""
-    heard = tally_scans(draw_seeds("look-alikes", proving.seed, FRESH_LOOK_ALIKE_SEEDS))
+    heard = tally_fresh_seeds(proving.seed)
     print(heard.text(), flush=True)  # noqa: T201
     strays = {(name, symptom) for symptom in MEASURED for name in heard.strays(symptom, HEALTHY)}
     proving.holds(
@@ -202,8 +226,18 @@ def hear_fresh_seeds(proving: Proving) -> None:
 
 def page_says(heard: ScanTally, score: FaultScore, text: str) -> str:
     """The page with what was heard, and the score."""
-    text_by_block = {BY_SYMPTOM_BLOCK: heard.text(), SCORE_BLOCK: score.text()}
-    return MARKED.sub(lambda block: block[1] + text_by_block[block[2]] + block[3], text)
+    return fill_blocks({BY_SYMPTOM_BLOCK: heard.text(), SCORE_BLOCK: score.text()}, text)
+
+
+def fill_blocks(text_by_block: Mapping[str, str], text: str) -> str:
+    """Return the page with these measured blocks. The stored runs fill the one of fresh seeds."""
+    all_texts = {FRESH_BLOCK: describe_runs(read_runs()), **text_by_block}
+    return MARKED.sub(
+        lambda block: (
+            block[1] + all_texts[block[2]] + block[3] if block[2] in all_texts else block[0]
+        ),
+        text,
+    )
 
 
 def prove_page(proving: Proving) -> FaultScore:
@@ -245,5 +279,61 @@ def write_page() -> FaultScore:
     return score
 
 
+def run_fresh_seeds(seed: int) -> FreshRun:
+    """Play the fresh seeds that `make evidence` draws from `seed`, and return their score."""
+    tally = tally_fresh_seeds(seed)
+    false_names_by_look_alike = {
+        scene_and_seed: names
+        for scene_and_seed in tally.scanned
+        if (names := tally.false_names(*scene_and_seed))
+    }
+    score = score_fresh_seeds(seed)
+    wrong_names = [
+        f"*{queue.scene_name}*: {_name_first_finding(queue)} comes first"
+        for queue in score.faulty
+        if not queue.is_right_first
+    ]
+    false_names = [
+        f"healthy, *{queue.scene_name}*: `{name}`"
+        for queue in score.healthy
+        for name in sorted(queue.false_names)
+    ]
+    false_names += [
+        f"look-alike, *{scene_name}*: `{name}`"
+        for (scene_name, _), names in false_names_by_look_alike.items()
+        for name in sorted(names)
+    ]
+    return FreshRun(
+        f"{datetime.now(UTC):%Y-%m-%d}",
+        seed,
+        FRESH_SEEDS,
+        {
+            **score.counts,
+            "look-alikes above: a false finding": (
+                len(false_names_by_look_alike),
+                len(HEALTHY) * tally.seeds,
+            ),
+        },
+        (*wrong_names, *false_names),
+    )
+
+
+def _name_first_finding(queue: ScannedQueue) -> str:
+    return f"`{queue.names_by_look[-1][0]}`" if queue.is_found else "nothing"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fresh", type=int, metavar="SEED", help="store the score of fresh seeds")
+    seed = parser.parse_args().fresh
+    if seed is None:
+        print(write_page().text())  # noqa: T201
+        return
+    run = run_fresh_seeds(seed)
+    store_run(run)
+    PAGE.write_text(fill_blocks({}, PAGE.read_text()))
+    print(describe_runs([run]))  # noqa: T201
+
+
 if __name__ == "__main__":
-    print(write_page().text())  # noqa: T201
+    main()
