@@ -72,7 +72,7 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
     if template_argument == STDIN_ARGUMENT:
         template_bytes = sys.stdin.buffer.read(_MAXIMUM_BYTES_TO_READ)
         yield TemplateSource(STDIN_NAME, template_bytes, DeployTarget())
-    elif is_terraform_argument(template_argument):
+    elif is_terraform_argument(template_argument) or _is_terraform_json(path):
         folder = TemplateFolder(path if path.is_dir() else path.parent)
         yield TemplateSource(
             template_argument, b"", DeployTarget(), folder=folder, terraform_path=path
@@ -92,6 +92,13 @@ def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
         yield TemplateSource(template_argument, content, DeployTarget(), folder=folder)
 
 
+def _is_terraform_json(path: Path) -> bool:
+    """Return True for a `.tf.json` file, or a folder of them that is not a cdk.out folder."""
+    if not path.is_dir():
+        return path.name.endswith(".tf.json")
+    return not (path / _MANIFEST_NAME).exists() and any(path.glob("*.tf.json"))
+
+
 def _has_terraform_below(path: Path) -> bool:
     """Return True if a folder below this one, which is not hidden, holds a `.tf` file."""
     for _, folder_names, file_names in os.walk(path):
@@ -100,7 +107,7 @@ def _has_terraform_below(path: Path) -> bool:
             for name in folder_names
             if not name.startswith(".") and name not in SKIPPED_FOLDERS
         ]
-        if any(name.endswith(".tf") for name in file_names):
+        if any(name.endswith((".tf", ".tf.json")) for name in file_names):
             return True
     return False
 

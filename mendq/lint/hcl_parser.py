@@ -236,6 +236,14 @@ def parse_hcl(file: HclFile) -> Block:
     return _Parser(file).parse_file()
 
 
+def parse_text(file: HclFile) -> Expression:
+    """Parse a text that may have expressions inside, as JSON files have them: `${...}`.
+
+    Raises NotATemplate if such an expression is not HCL.
+    """
+    return _Parser(file).parse_whole_text()
+
+
 class _Parser:
     """Parser of one file."""
 
@@ -254,6 +262,13 @@ class _Parser:
         if self._offset < self._end:
             self._fail("a block or an argument is expected")
         return Block(self._file, "", (), 0, 0, arguments, blocks)
+
+    def parse_whole_text(self) -> Expression:
+        """Parse the whole text as the inside of a quoted text without escapes."""
+        parts = self._parse_text_parts(_HEREDOC_LITERAL_REGEX, is_quoted=False)
+        if self._offset < self._end:
+            self._fail("an expression in a text is expected")
+        return _join_parts(parts)
 
     def _fail(self, problem: str) -> None:
         line_number = self._file.find_line(self._offset)

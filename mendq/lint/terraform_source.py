@@ -59,6 +59,7 @@ from mendq.lint.terraform import (
     TerraformTemplate,
     make_getatt_reference,
 )
+from mendq.lint.terraform_json import parse_terraform_json, parse_variable_values
 from mendq.lint.terraform_parts import find_address
 from mendq.lint.terraform_registry import (
     SQS_MODULE_SOURCE,
@@ -163,7 +164,7 @@ def _read_folder(path: Path, outermost_folder: Path, budget: WorkBudget) -> Terr
     if path.is_dir():
         files = _load_folder(path, outermost_folder, budget)
         return _SourceReader(files, path, outermost_folder, budget).make_template()
-    own_body = parse_hcl(_read_file(path, budget))
+    own_body = _parse_file(path, budget)
     try:
         folder = _load_folder(path.parent, outermost_folder, budget)
     except (NotATemplate, OSError):
@@ -209,7 +210,7 @@ def _walk_terraform_folders(folder: Path) -> Iterator[Path]:
             for name in folder_names
             if not name.startswith(".") and name not in SKIPPED_FOLDERS
         )
-        if any(name.endswith(".tf") for name in file_names):
+        if any(name.endswith((".tf", ".tf.json")) for name in file_names):
             yield Path(path)
 
 
@@ -224,7 +225,19 @@ def _list_local_sources(path: Path, folder: Path) -> list[str]:
 
 def is_override_file(path: Path) -> bool:
     """Return True if the blocks of a file override those of other files."""
-    return path.stem == "override" or path.stem.endswith("_override")
+    stem = path.name.removesuffix(".json").removesuffix(".tf")
+    return stem == "override" or stem.endswith("_override")
+
+
+def _list_all_files(folder: Path) -> list[Path]:
+    """Return the `.tf` and `.tf.json` files of a folder. Files that override others are last."""
+    json_paths = [path for path in sorted(folder.glob("*.tf.json")) if path.name[:1] != "."]
+    return sorted([*list_terraform_files(folder), *json_paths], key=is_override_file)
+
+
+def _parse_file(path: Path, budget: WorkBudget) -> Block:
+    file = _read_file(path, budget)
+    return parse_terraform_json(file) if path.suffix == ".json" else parse_hcl(file)
 
 
 def _read_file(path: Path, budget: WorkBudget) -> HclFile:
@@ -255,7 +268,7 @@ class _ModuleFiles:
 def _load_folder(folder: Path, outermost_folder: Path, budget: WorkBudget) -> _ModuleFiles:
     """Read and parse the files of a folder. Override files are merged into the blocks of others."""
     files = _ModuleFiles([], {}, {})
-    paths = list_terraform_files(folder)
+    paths = _list_all_files(folder)
     if not paths:
         raise NotATemplate(f"{folder} holds no .tf file")
     if len(paths) > _MOST_FILES:
@@ -266,16 +279,23 @@ def _load_folder(folder: Path, outermost_folder: Path, budget: WorkBudget) -> _M
         if reason:
             files.reason_by_unread_file[str(path)] = reason
             continue
-        body = parse_hcl(_read_file(path, budget))
+        body = _parse_file(path, budget)
         if is_override_file(path):
             body = _merge_override(files, body)
         else:
             files.is_ambiguous |= _has_block_again(body, block_by_key)
         files.bodies.append(body)
-    variable_paths = [folder / "terraform.tfvars", *sorted(folder.glob("*.auto.tfvars"))]
+    variable_paths = [
+        folder / "terraform.tfvars",
+        folder / "terraform.tfvars.json",
+        *sorted((*folder.glob("*.auto.tfvars"), *folder.glob("*.auto.tfvars.json"))),
+    ]
     for path in variable_paths:
         if path.is_file() and is_inside_folder(path, outermost_folder):
-            files.variable_values |= parse_hcl(_read_file(path, budget)).argument_by_name
+            file = _read_file(path, budget)
+            is_json = path.suffix == ".json"
+            body = parse_variable_values(file) if is_json else parse_hcl(file)
+            files.variable_values |= body.argument_by_name
     return files
 
 
@@ -722,7 +742,7 @@ class _Module:
             if collection is None or len(contents) != 1:
                 return UnknownPart(f"a dynamic block decides {keyword}")
             iterator = dynamic_block.argument_by_name.get("iterator")
-            iterator_name = iterator.text.strip() if iterator else keyword
+            iterator_name = iterator.text.strip().strip('"') if iterator else keyword
             for key, value in list_keys_and_values(collection):
                 item = {iterator_name: {"key": key, "value": value}}
                 inner_blocks.append((contents[0], {**variables, **item}))
@@ -804,7 +824,7 @@ class _Module:
             return (
                 f"its module is outside of {limit_text}: lint a folder that holds both, or a plan"
             )
-        if not folder.is_dir() or not list_terraform_files(folder):
+        if not folder.is_dir() or not _list_all_files(folder):
             return "its module's folder holds no .tf file"
         if self.address.count("module.") >= _MOST_MODULE_LEVELS:
             return "modules are nested too deep"

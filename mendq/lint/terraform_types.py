@@ -337,6 +337,17 @@ def _list_blocks(parts: tuple[str | TerraformBlock, ...]) -> Iterator[TerraformB
             yield from _list_blocks(part.parts)
 
 
+# Keywords of all nested blocks that lint reads, those of policy documents among them.
+BLOCK_KEYWORDS = frozenset(
+    {
+        *("content", "statement", "principals", "not_principals", "condition"),
+        *(
+            block.keyword
+            for resource_type in RESOURCE_TYPE_BY_TERRAFORM_TYPE.values()
+            for block in _list_blocks(resource_type.properties)
+        ),
+    }
+)
 # The blocks that a remedy may have to write.
 BLOCK_BY_PROPERTY: Mapping[str, TerraformBlock] = {
     block.name: block

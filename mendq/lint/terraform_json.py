@@ -1,0 +1,143 @@
+"""Parse Terraform's JSON syntax (`.tf.json`) into the blocks that its own language has.
+
+CDK for Terraform writes such files. JSON does not tell a nested block from an argument whose value
+is an object, so the blocks that lint reads are known by their keywords.
+
+https://developer.hashicorp.com/terraform/language/syntax/json
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from mendq.lint.hcl_parser import (
+    Argument,
+    Block,
+    Expression,
+    HclFile,
+    ListExpression,
+    Literal,
+    ObjectExpression,
+    parse_text,
+)
+from mendq.lint.template import NotATemplate
+from mendq.lint.terraform_types import BLOCK_KEYWORDS
+
+# Keywords at the top of a file, with the number of labels.
+_LABELS_BY_KEYWORD = {
+    "resource": 2,
+    "data": 2,
+    "module": 1,
+    "variable": 1,
+    "output": 1,
+    "locals": 0,
+}
+_COMMENT_KEY = "//"
+
+
+def parse_terraform_json(file: HclFile) -> Block:
+    """Parse a `.tf.json` file. The result is a block without a keyword.
+
+    Raises NotATemplate with the file if the text is not JSON, or not an object.
+    """
+    return Block(file, "", (), 0, 0, (), list(_list_top_blocks(file, _compose(file))))
+
+
+def parse_variable_values(file: HclFile) -> Block:
+    """Parse a `.tfvars.json` file: its arguments are the variables."""
+    return _make_block(file, "", (), _compose(file), has_blocks=False)
+
+
+def _compose(file: HclFile) -> Any:
+    """Return the root node, which knows the places of its parts."""
+    try:
+        json.loads(file.text)
+        root = yaml.compose(file.text, Loader=yaml.CSafeLoader)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise NotATemplate(f"{file.path}: no JSON that lint can read") from error
+    if not isinstance(root, yaml.MappingNode):
+        raise NotATemplate(f"{file.path}: no object in JSON")
+    return root
+
+
+def _list_top_blocks(file: HclFile, root: Any) -> Iterator[Block]:
+    for key_node, value_node in root.value:
+        keyword = key_node.value
+        label_count = _LABELS_BY_KEYWORD.get(keyword)
+        if label_count is None:
+            continue
+        for labels, body_node in _list_labelled_nodes(value_node, label_count):
+            has_blocks = keyword in ("resource", "data")
+            yield _make_block(file, keyword, labels, body_node, has_blocks=has_blocks)
+
+
+def _list_labelled_nodes(node: Any, label_count: int) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the bodies below a keyword with their labels. A list stands for several of them."""
+    for mapping_node in _list_mappings(node):
+        if label_count == 0:
+            yield (), mapping_node
+            continue
+        for key_node, value_node in mapping_node.value:
+            for labels, body_node in _list_labelled_nodes(value_node, label_count - 1):
+                yield (key_node.value, *labels), body_node
+
+
+def _list_mappings(node: Any) -> list[Any]:
+    nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    return [item for item in nodes if isinstance(item, yaml.MappingNode)]
+
+
+def _make_block(
+    file: HclFile, keyword: str, labels: tuple[str, ...], node: Any, *, has_blocks: bool
+) -> Block:
+    """Return a block with the arguments, and perhaps the nested blocks, of a mapping node."""
+    arguments = list[Argument]()
+    blocks = list[Block]()
+    for key_node, value_node in node.value:
+        name = key_node.value
+        inner_nodes = _list_mappings(value_node)
+        if name == _COMMENT_KEY:
+            continue
+        if has_blocks and name == "dynamic":
+            for inner_labels, inner_node in _list_labelled_nodes(value_node, 1):
+                blocks.append(_make_block(file, name, inner_labels, inner_node, has_blocks=True))
+        elif has_blocks and name in BLOCK_KEYWORDS and inner_nodes:
+            for inner_node in inner_nodes:
+                blocks.append(_make_block(file, name, (), inner_node, has_blocks=True))
+        else:
+            arguments.append(_make_argument(file, key_node, value_node))
+    begin = node.start_mark.index
+    return Block(file, keyword, labels, begin, begin, arguments, blocks)
+
+
+def _make_argument(file: HclFile, key_node: Any, value_node: Any) -> Argument:
+    return Argument(
+        file,
+        key_node.value,
+        _make_expression(file, value_node),
+        key_node.start_mark.index,
+        value_node.start_mark.index,
+        value_node.end_mark.index,
+    )
+
+
+def _make_expression(file: HclFile, node: Any) -> Expression:
+    """Return the expression of a value. A text may have expressions inside."""
+    if isinstance(node, yaml.SequenceNode):
+        return ListExpression(tuple(_make_expression(file, item) for item in node.value))
+    if isinstance(node, yaml.MappingNode):
+        keys_and_values = [
+            (_parse_text(file, key_node), _make_expression(file, value_node))
+            for key_node, value_node in node.value
+        ]
+        return ObjectExpression(tuple(keys_and_values))
+    return _parse_text(file, node) if node.style == '"' else Literal(json.loads(node.value))
+
+
+def _parse_text(file: HclFile, node: Any) -> Expression:
+    place = f"{file.path}, line {node.start_mark.line + 1}, in a text"
+    return parse_text(HclFile(place, node.value))
