@@ -270,8 +270,8 @@ class DeclaredQueues:
         if not self._is_made_with(event_source_mapping, queue):
             raise UnknownValue(f"a condition decides whether it reads {queue.logical_id}")
         with self.resolver.assume_made(event_source_mapping):
-            is_enabled = self.resolver.resolve_text_or_empty(mapping_properties.get("Enabled"))
-            if is_enabled == "false":
+            enabled_text = self.resolver.resolve_text_or_empty(mapping_properties.get("Enabled"))
+            if enabled_text.lower() == "false":
                 self._disabled_mappings_by_arn[source_arn].append(event_source_mapping)
                 return
             consumer = self._make_consumer(event_source_mapping)

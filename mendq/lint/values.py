@@ -549,10 +549,11 @@ class ResourceResolver(ValueResolver):
         logical_id = resource.logical_id
         queue_name = self.resolve_text_or_empty(resource.properties.get("QueueName"))
         try:
-            is_fifo = self.resolve(resource.properties.get("FifoQueue")) == "true"
+            fifo_value = self.resolve(resource.properties.get("FifoQueue"))
         except UnknownValue as error:
             self.unknown_type_by_queue_id[logical_id] = error
             return
+        is_fifo = str(fifo_value).lower() == "true"
         fifo_suffix = FIFO_SUFFIX if is_fifo or queue_name.endswith(FIFO_SUFFIX) else ""
         queue_name = queue_name.removesuffix(FIFO_SUFFIX) + fifo_suffix
         queue_arn = arn_of_name(queue_name, self.deploy_target.region, self.deploy_target.account)

@@ -168,6 +168,11 @@ def test_disabled_mapping_is_an_error_unless_something_else_reads_the_queue() ->
     assert _list_findings(resources) == []
 
 
+def test_mapping_that_a_string_in_capitals_disables_is_an_error() -> None:
+    (finding,) = _list_findings(_make_resources(Enabled="False"))
+    assert (finding.symptom, finding.severity) == ("consumer_stopped", LintSeverity.ERROR)
+
+
 def test_mapping_that_a_parameter_enables_is_judged_only_by_its_default() -> None:
     resources = _make_resources(Enabled={"Ref": "IsEnabled"})
     assert _list_findings(resources, Parameters={"IsEnabled": {"Type": "String"}}) == []

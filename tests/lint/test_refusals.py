@@ -170,6 +170,7 @@ def test_lint_reports_settings_that_sqs_refuses_together(
     [
         {"FifoQueue": True, "QueueName": "orders.fifo", "ContentBasedDeduplication": True},
         {"FifoQueue": True},
+        {"FifoQueue": "True", "ContentBasedDeduplication": "True"},
         {"QueueName": "o" * 80},
         {"QueueName": "{{resolve:ssm:/name}}"},
         {"QueueName": ".fifo", "FifoQueue": True},
