@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from mendq.lint.template import (
+    CHARACTERS_PER_COPY_STEP,
     LANGUAGE_EXTENSIONS_TRANSFORM,
     UNKNOWN_VALUE_FUNCTION,
     Template,
@@ -171,6 +172,7 @@ class _LoopExpander:
 
         if not item_by_identifier or "{" not in text:
             return text
+        self._budget.use_steps(len(text) // CHARACTERS_PER_COPY_STEP)
         new_text = MarkedText(_IDENTIFIER_REGEX.sub(replace_identifier, text))
         new_text.start_mark = getattr(text, "start_mark", None)
         return new_text

@@ -36,6 +36,8 @@ UNNAMED_FILE = "<unicode string>"
 _TYPES_THAT_SET_ANYTHING = ("AWS::CloudFormation::", "AWS::Serverless::Application", "Custom::")
 # Bytes that are read for one step.
 BYTES_PER_WORK_STEP = 16
+# Characters that are copied for one step.
+CHARACTERS_PER_COPY_STEP = 4
 # Steps of work (see `WorkBudget`) for a node.
 STEPS_PER_NODE = 16
 

@@ -223,7 +223,9 @@ class ValueResolver:
 
         Raises UnknownValue if it depends on where the template is deployed, and that is not known.
         """
-        for name in _PSEUDO_PARAMETER_REGEX.findall(json.dumps(node)):
+        node_text = json.dumps(node)
+        self.template.budget.use_steps(len(node_text) // BYTES_PER_WORK_STEP)
+        for name in _PSEUDO_PARAMETER_REGEX.findall(node_text):
             value = self.value_by_reference.get(name, "")
             if value in _VALUES_OF_UNKNOWN_TARGET:
                 raise UnknownValue(f"{name}: known when it is deployed")

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from mendq.lint.template import (
+    CHARACTERS_PER_COPY_STEP,
     MAXIMUM_NESTED_LEVELS,
     STEPS_PER_NODE,
     UNNAMED_FILE,
@@ -103,7 +104,8 @@ class _NodeConverter:
 
     def _convert_plain_node(self, node: yaml.Node) -> Any:
         if node in self._converted_nodes:
-            self._budget.use_steps(STEPS_PER_NODE)
+            text_length = len(node.value) if isinstance(node, yaml.ScalarNode) else 0
+            self._budget.use_steps(STEPS_PER_NODE + text_length // CHARACTERS_PER_COPY_STEP)
         self._converted_nodes.add(node)
         if isinstance(node, yaml.ScalarNode):
             return _convert_scalar(node)

@@ -245,3 +245,10 @@ def test_conditions_that_multiply_are_refused() -> None:
     head = "Conditions:\n" + "\n".join(lines) + "\nResources:\n"
     with pytest.raises(NotATemplate, match="steps"):
         _lint(f"{WORKER}{_make_queue('!If [C39, 30, 300]')}{MAPPING}", head)
+
+
+def test_condition_on_a_long_text_counts_each_time() -> None:
+    head = f"Conditions:\n  IsLong: !Equals ['{'x' * 400_000}', y]\nResources:\n"
+    queue = _make_queue(f"!Join ['', [{'!If [IsLong, 3, 0], ' * 500}]]")
+    with pytest.raises(NotATemplate, match="steps"):
+        _lint(f"{WORKER}{queue}{MAPPING}", head)

@@ -212,6 +212,15 @@ def test_loops_that_multiply_are_refused() -> None:
         read_template(json.dumps(root).encode())
 
 
+def test_loop_that_copies_a_long_text_is_refused() -> None:
+    long_text = f"${{Name}}{'x' * 200_000}"
+    items = [f"a{number}" for number in range(300)]
+    loop = ["Name", items, {"${Name}": {"Type": "A", "Metadata": long_text}}]
+    root = {"Transform": "AWS::LanguageExtensions", "Resources": {"Fn::ForEach::X": loop}}
+    with pytest.raises(NotATemplate, match="steps"):
+        read_template(json.dumps(root).encode())
+
+
 @pytest.mark.parametrize(
     ("passed", "expected"),
     [("Names: 'A,B'", 2), ("Names: !Ref AWS::Region", 0), ("Other: x", 1)],

@@ -55,6 +55,7 @@ def _make_alias_chain(length: int, copies: int) -> str:
         ("[" + "a," * 600000 + "a]", "steps"),
         ('["\\/"' + ",[]" * 600000 + "]", "steps"),
         (_make_alias_chain(6, copies=9), "steps"),
+        (f"a: &a {'x' * 200_000}\nb: [{'*a, ' * 300}]", "steps"),
         (_make_alias_chain(MAXIMUM_NESTED_LEVELS + 1, copies=1), "aliases are nested more than"),
     ],
 )
