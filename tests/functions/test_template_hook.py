@@ -163,6 +163,12 @@ def test_template_hook_passes_a_policy_that_allows_only_its_own_account_and_requ
     assert ask_hook(make_request(POLICY, make_policy(mine, denial)))["hookStatus"] == "SUCCESS"
 
 
+def test_template_hook_refuses_a_queue_that_sqs_would_refuse(ask_hook: AskHook) -> None:
+    message = ask_hook(make_request(QUEUE, {"VisibilityTimeout": 43_201}))["message"]
+    assert "error invalid_request" in message
+    assert "its VisibilityTimeout is 43,201, and SQS accepts 0 to 43,200" in message
+
+
 @pytest.mark.parametrize(("target", "properties", "undecided"), GIVEN["undecided"])
 def test_template_hook_passes_a_resource_with_unknown_values_and_lists_undecided_checks(
     ask_hook: AskHook, target: str, properties: Any, undecided: str
@@ -232,7 +238,7 @@ def test_template_hook_message_cannot_be_forged_by_line_breaks_in_template_text(
     tags = [{"Key": "mendq", "Value": hostile}, {"Key": hostile, "Value": hostile}]
     given = {"QueueName": hostile, "KmsMasterKeyId": hostile, "Tags": tags, hostile: hostile}
     message = ask_hook(make_request(QUEUE, given, name=f"Orders\n{hostile}"))["message"]
-    assert message.startswith("Mendq: 1 finding in Resource")
+    assert message.startswith("Mendq: 2 findings in Resource")
     assert "error redrive_cycle" not in message.split("\n")
     acts = [f"sqs:{hostile}{n}" for n in range(9)]
     answer = ask_hook(
