@@ -66,8 +66,12 @@ _LINT_MODULES = (
     "mendq/lint/queues.py",
     "mendq/lint/remedies.py",
     "mendq/lint/serverless.py",
+    "mendq/lint/serverless_producers.py",
     "mendq/lint/template.py",
     "mendq/lint/terraform.py",
+    "mendq/lint/terraform_parts.py",
+    "mendq/lint/terraform_types.py",
+    "mendq/lint/times.py",
     "mendq/lint/values.py",
 )
 _SHARED_MODULES = ("functions/__init__.py", "functions/entry.py")
