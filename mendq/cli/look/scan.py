@@ -406,7 +406,12 @@ def _print_dry_run(
     out.say(
         f"{scan_result.queues_scanned:,} queues looked at, {scan_result.suspects:,} suspects, "
         f"{scan_result.measured:,} measured, {skipped_count:,} skipped for the budget, "
-        f"{len(scan_result.findings):,} findings"
+        f"{len(scan_result.reported_findings):,} findings"
+    )
+    _print_mutes(
+        out,
+        {finding: finding.mute for finding in scan_result.findings if finding.mute},
+        MuteList(),
     )
     asked_metrics = dry_run.budget.asked_metric_count
     asking_lambdas = "scan asks" if dry_run.account.is_scan_only else "scan and heal ask"

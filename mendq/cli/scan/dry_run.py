@@ -40,7 +40,7 @@ from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import add_pins
 from mendq.cases.spread import mass_symptom_key
 from mendq.cases.table import CaseStore
-from mendq.catalogue import SYMPTOM_BY_NAME
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
 from mendq.cli.look.case_view import list_step_lines
@@ -68,13 +68,15 @@ from mendq.heal.outcome import Outcome
 from mendq.heal.situation import Situation
 from mendq.model.case import Case
 from mendq.model.facts import Facts, Need
+from mendq.model.mutes import Mute
 from mendq.model.plan import Refusal
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
 from mendq.model.steps import Owner
-from mendq.model.traffic import SUM_SERIES, hour_number
+from mendq.model.traffic import SUM_SERIES, ScanHistory, SumsShare, hour_number
 from mendq.notifications.own_change import describe_own_change
+from mendq.scan.mutes import apply_mutes, find_findings_to_wait
 from mendq.scan.reader import ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.selection import (
@@ -283,24 +285,58 @@ class DryRun(Struct, frozen=True, dict=True):
         The last result is complete.
         """
         allowance = Allowance(
-            may_measure=self.budget.reserve_metrics, count_metrics_left=self.budget.count_left
+            may_measure=self.budget.reserve_metrics,
+            count_metrics_left=self.budget.count_left,
+            sums_share=self._sums_share,
         )
-        partial_results = scan(self.queues, self.reader, allowance)
-        accumulated_results = accumulate(partial_results, merge_results, initial=ScanResult())
+        history, error_by_target = self._read_history()
+        partial_results = scan(self.queues, self.reader, allowance, CATALOGUE, history)
+        accumulated_results = accumulate(
+            partial_results, merge_results, initial=ScanResult(error_by_target=error_by_target)
+        )
+        queue_names = [queue.name for queue in self.queues]
         return (
-            add_source_checks(share_seconds_left(scan_result))
+            apply_mutes(
+                add_source_checks(share_seconds_left(scan_result)),
+                [name for name in queue_names if name <= scan_result.last_queue_name],
+                self._mutes,
+                self.now.date(),
+            )
             for scan_result in accumulated_results
         )
 
+    def _read_history(self) -> tuple[ScanHistory, Mapping[str, Exception]]:
+        """Return what the deployed scans remember, or none of it and the error by its name."""
+        heal_context = self._heal_context
+        scan_store = _ReadonlyScans(
+            heal_context.clients.dynamodb, heal_context.settings.case_table, _RUN_NAME
+        )
+        try:
+            return scan_store.read_history(self.now), {}
+        except (CaseStoreUnavailable, CaseStoreUnreadable) as error:
+            return {}, {"history": error}
+
+    @property
+    def _sums_share(self) -> SumsShare | None:
+        """The most queues whose sums the deployed scan asks for in one round."""
+        return SumsShare.of_daily_limit(self._metrics_per_day)
+
+    @property
+    def _mutes(self) -> tuple[Mute, ...]:
+        """The mutes of the deployed stack's settings."""
+        return self._heal_context.settings.mutes
+
     def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, ExpectedAction]:
-        """Return what Mendq would do about each finding.
+        """Return what Mendq would do about each finding that is not muted.
 
         Facts that heal needs and the scan did not read are read now.
         """
-        sorted_findings = sorted(findings)
+        all_findings = sorted(findings)
+        sorted_findings = [finding for finding in all_findings if finding.mute is None]
+        muted_findings = [finding for finding in all_findings if finding.mute is not None]
         try:
             waiting_reason_by_finding, merged_finding_by_finding = self._find_waiting_findings(
-                sorted_findings
+                sorted_findings, muted_findings
             )
         except UNDECIDABLE_ERRORS as error:
             return dict.fromkeys(sorted_findings, ExpectedAction(NO_DECISION_TEXT, why=str(error)))
@@ -348,7 +384,7 @@ class DryRun(Struct, frozen=True, dict=True):
         return False
 
     def _find_waiting_findings(
-        self, findings: list[Finding]
+        self, findings: list[Finding], muted_findings: Collection[Finding]
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
         """Find the findings that the scan would not pass to heal now.
 
@@ -382,6 +418,10 @@ class DryRun(Struct, frozen=True, dict=True):
             merged_findings, earlier_symptoms_by_symptom
         ).items():
             waiting_reason_by_finding[finding] = f"{symptom_name} goes first"
+        for finding in find_findings_to_wait(
+            merged_findings, muted_findings, earlier_symptoms_by_symptom
+        ):
+            waiting_reason_by_finding.setdefault(finding, "a muted symptom goes first")
         findings_under_daily_limit = [
             finding
             for finding in merged_findings
@@ -562,7 +602,7 @@ class DryRun(Struct, frozen=True, dict=True):
                     "class": find_class(finding),
                     **asdict(action_by_finding[finding]),
                 }
-                for finding in sort_worst_first(scan_result.findings)
+                for finding in sort_worst_first(scan_result.reported_findings)
             ],
             "metrics_asked": self.budget.asked_metric_count,
             "dollars": round(METRIC_READ.cost(self.budget.asked_metric_count), 4),

@@ -34,12 +34,14 @@ from mendq.model.consent import Consent
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
+from mendq.model.mutes import Mute
 from mendq.model.names import PROBE_QUEUE
 from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import is_quarantine, parse_queue_arn
 from mendq.model.tags import TEAM_TAG
 from mendq.model.time_text import format_time
+from mendq.model.traffic import ScanHistory, SumsShare
 from mendq.notifications.change_lines import list_change_commands
 from mendq.notifications.next_steps import choose_command_without_case
 from mendq.notifications.text import format_count
@@ -187,6 +189,20 @@ class RegionScan(DryRun, frozen=True, dict=True):
     def _metrics_per_day(self) -> int:
         """The most metrics that a scan deployed with the default settings may read in a day."""
         return Limits().scan_metrics_per_day
+
+    def _read_history(self) -> tuple[ScanHistory, Mapping[str, Exception]]:
+        """Return no history and no error: this scan works without a deployed stack."""
+        return {}, {}
+
+    @property
+    def _sums_share(self) -> SumsShare | None:
+        """None: the sums of all queues are asked for, up to the operator's budget."""
+        return None
+
+    @property
+    def _mutes(self) -> tuple[Mute, ...]:
+        """No mutes: the command applies those of the operator's file."""
+        return ()
 
     @cached_property
     def _clients(self) -> Clients:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
+from mendq.aws.errors import CaseStoreUnavailable
 from mendq.cases.finding import Finding
+from mendq.cli.account import Account
 from mendq.cli.look.scan import print_findings, print_findings_by_class
 from mendq.cli.output import Output
 from mendq.cli.scan.dry_run import DryRunChangeError, ExpectedAction, make_readonly_clients
+from mendq.model.facts import QueueFacts
+from mendq.model.mutes import Mute
 from mendq.model.severity_class import SeverityClass
+from mendq.model.traffic import QueueRecord, hour_number, make_dlq_mark
+from mendq.scan.store import ScanStore
 from tests.cli.builders import Operator
 from tests.cli.scan.builders import make_source_and_dlq, read_account_state, select_finding
 
@@ -46,6 +54,56 @@ def test_dry_run_reports_what_the_queues_mode_allows_and_changes_nothing(
     assert report["queues_scanned"] == 2
     assert off not in {entry["queue_arn"] for entry in report["findings"]}
     assert report["not_looked_at"] == {}
+
+
+def test_dry_run_lists_what_the_settings_mute_and_decides_nothing_about_it(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = make_source_and_dlq(operator, "heal")
+    mute = Mute("*", "dlq_retention_too_short", "nobody needs them", date(2999, 12, 31))
+    settings = structs.replace(operator.account.known, mutes=(mute,))
+    account = structs.replace(operator.account, known=settings)
+    monkeypatch.setattr(Account, "from_options", lambda *_: account)
+    report = operator.run_json("scan", "--dry-run")
+    assert "dlq_retention_too_short" not in {entry["symptom"] for entry in report["findings"]}
+    (muted,) = report["muted"]
+    assert (muted["queue_arn"], muted["muted_because"]) == (dead, "nobody needs them")
+    assert "muted until 2999-12-31: dlq_retention_too_short on" in operator.read_output(
+        "scan", "--dry-run"
+    )
+
+
+def _store_judged_dlq(operator: Operator, queue_arn: str, dlq_arn: str) -> None:
+    """Store what a scan remembers that judged the queue while its DLQ held one message."""
+    hour = hour_number(datetime.now(UTC)) - 1
+    mark = make_dlq_mark(QueueFacts(dlq_arn, {}))
+    record = QueueRecord(0, hour, hour, hour, mark, 1, hour)
+    store = ScanStore(operator.aws.clients.dynamodb, "case_store", "scan")
+    store.store_history({queue_arn.rpartition(":")[2]: record}, None, datetime.now(UTC))
+
+
+def test_dry_run_knows_from_earlier_scans_that_a_dlq_gained_no_message(operator: Operator) -> None:
+    operator.aws.later(days=-2)
+    dead = make_source_and_dlq(operator, "observe")
+    queue_arn = dead.removesuffix("-dlq")
+    operator.aws.clients.sqs.send_message(QueueUrl=operator.aws.url(dead), MessageBody="old")
+    assert queue_arn in operator.run_json("scan", "--dry-run")["measured_because"]
+    _store_judged_dlq(operator, queue_arn, dead)
+    assert queue_arn not in operator.run_json("scan", "--dry-run")["measured_because"]
+
+
+def test_dry_run_says_that_it_could_not_read_what_earlier_scans_remember(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise CaseStoreUnavailable("dynamodb:GetItem is denied")
+
+    make_source_and_dlq(operator, "observe")
+    monkeypatch.setattr(ScanStore, "read_history", refuse)
+    result = operator.run("scan", "--dry-run", "--json")
+    report = json.loads(result.stdout)
+    assert report["not_looked_at"] == {"history": "dynamodb:GetItem is denied"}
+    assert report["findings"]
 
 
 @pytest.fixture
