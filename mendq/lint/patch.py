@@ -350,6 +350,12 @@ def _describe_attribute_change(
     # `dict.get` does not raise UnknownValue for an attribute of unknown value.
     old_value = dict.get(queue.attributes, attribute) if is_attribute_set else None
     property_place = template.find_place(*property_keys)
+    declaring_id = property_keys[1]
+    if template.expansion is not None and not template.is_generated(declaring_id):
+        # In a serverless.yml a resource is declared elsewhere than in CloudFormation.
+        source_keys = template.expansion.source_keys_by_logical_id.get(declaring_id, ())
+        if source_keys:
+            property_keys = [*map(str, source_keys), *property_keys[2:]]
     is_plan = isinstance(template, TerraformPlan)
     change = TemplateChange(
         file="",

@@ -489,3 +489,37 @@ def test_patch_changes_the_resource_and_not_the_data_source_of_the_same_name(
     assert change.path == "aws_sqs_queue.orders.visibility_timeout_seconds"
     assert change.line is not None
     assert "visibility_timeout_seconds = var.seconds" in text.splitlines()[change.line - 1]
+
+
+SERVERLESS = """\
+service: shop
+provider: {name: aws}
+resources:
+  Resources:
+    Orders:
+      Type: AWS::SQS::Queue
+      Properties:
+        VisibilityTimeout: 20
+"""
+
+
+def test_patch_of_a_serverless_file_changes_the_queue_where_it_is_declared(tmp_path: Path) -> None:
+    path = tmp_path / "serverless.yml"
+    path.write_text(SERVERLESS)
+    wanted = WantedValues(make_arn("orders"), {"VisibilityTimeout": "180"}, requested_id="Orders")
+    (change,) = patch.make_patch(str(path), wanted).changes
+    assert (change.line, change.old, change.note) == (8, "20", "")
+    diff = patch.make_patch(str(path), wanted).diff
+    assert [line for line in diff if line.startswith(("+ ", "- "))] == [
+        "-        VisibilityTimeout: 20",
+        "+        VisibilityTimeout: 180",
+    ]
+
+
+def test_patch_of_a_queue_in_a_list_of_resources_is_left_to_people(tmp_path: Path) -> None:
+    path = tmp_path / "serverless.yml"
+    path.write_text(SERVERLESS.replace("  Resources:", "- Resources:"))
+    wanted = WantedValues(make_arn("orders"), {"VisibilityTimeout": "180"}, requested_id="Orders")
+    result = patch.make_patch(str(path), wanted)
+    assert result.diff == []
+    assert result.changes[0].note == NO_LINE_NOTE
