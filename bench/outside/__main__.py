@@ -43,7 +43,7 @@ SYMPTOMS_BY_KIND: Mapping[str, tuple[str, ...]] = {
     "exposed": ("policy_is_public",),
     "dlq_wrong": ("dlq_type_mismatch", "redrive_cycle", "dlq_source_not_allowed"),
     "contradiction": ("messages_expire",),
-    "refused_by_aws": ("dlq_type_mismatch", "visibility_timeout_too_short"),
+    "refused_by_aws": ("dlq_type_mismatch", "invalid_request", "visibility_timeout_too_short"),
 }
 # The symptoms that name the cause of a report. Other causes do not show in a configuration.
 SYMPTOMS_BY_CAUSE: Mapping[str, tuple[str, ...]] = {
