@@ -238,6 +238,22 @@ def test_terraform_comment_without_a_reason_is_reported_at_its_block_without_a_l
     assert places == {"main.tf: aws_sqs_queue.orders": None}
 
 
+def test_terraform_file_that_may_not_be_read_has_no_ignores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_path = Path.open
+
+    def open_unless_secret(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path.name == "secret.tf":
+            raise PermissionError(13, "Permission denied")
+        return open_path(path, *arguments, **options)
+
+    (tmp_path / "secret.tf").write_text(f"# mendq: ignore {TLS}: {REASON}\n{TERRAFORM}")
+    monkeypatch.setattr(Path, "open", open_unless_secret)
+    document = _lint_plan(tmp_path, f"# mendq: ignore {ENCRYPTION}: {REASON}\n{TERRAFORM}")
+    assert _list(document, "ignored") == {("aws_sqs_queue.orders[0]", ENCRYPTION)}
+
+
 def test_folder_that_is_named_like_a_terraform_file_has_no_ignores(tmp_path: Path) -> None:
     (tmp_path / "old.tf").mkdir()
     comment = f"# mendq: ignore {ENCRYPTION}: {REASON}\n"
