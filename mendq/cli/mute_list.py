@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -117,6 +118,16 @@ class MuteList:
                 yield f"{self.file}, mute {number + 1}", mute, because
 
 
+def _find_cure_of_bad_line(content: bytes, error_text: str) -> str:
+    """Return how to write a day, if the line that the error names should have one; else nothing."""
+    line_number = re.search(r"at line (\d+)", error_text)
+    lines = content.splitlines()
+    if line_number is None or int(line_number[1]) > len(lines):
+        return ""
+    is_about_day = lines[int(line_number[1]) - 1].lstrip().startswith(b"until")
+    return "; write a day that exists, such as until = 2027-06-30" if is_about_day else ""
+
+
 def read_mute_list(config: Path | None) -> MuteList:
     """Read the mute list: the file that the operator names, or that of the current folder.
 
@@ -146,7 +157,9 @@ def read_mute_list(config: Path | None) -> MuteList:
         mutes = read_mutes(document, SYMPTOM_BY_NAME.keys())
     # ValueError: no UTF-8, no TOML, or a number with more digits than Python converts.
     except (ValueError, RecursionError) as error:
-        raise CommandError(f"{path} is not valid TOML: {str(error)[:200]}", Exit.USAGE) from error
+        cure = _find_cure_of_bad_line(content, str(error))
+        message = f"{path} is not valid TOML: {str(error)[:200]}{cure}"
+        raise CommandError(message, Exit.USAGE) from error
     except MutesUnreadable as error:
         raise CommandError(f"{path} has mistakes:\n{error}", Exit.USAGE) from error
     return MuteList(str(path), mutes)

@@ -267,3 +267,19 @@ def test_mute_list_with_a_number_of_too_many_digits_is_refused_in_one_line(folde
     result = CliRunner().invoke(app, ["lint", "shop.yaml"])
     assert result.exit_code == 2
     assert "is not valid TOML" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "has_cure"),
+    [("until = 2027-02-30", True), ("until = 30.06.2027", True), ("queue = orders", False)],
+)
+def test_line_that_is_no_toml_is_refused_with_its_number_and_a_wrong_day_with_the_cure(
+    folder: Path, line: str, *, has_cure: bool
+) -> None:
+    (folder / FILE_NAME).write_text(f"[[mute]]\n{line}\n")
+    result = _run()
+    assert result.exit_code == 2
+    message = " ".join(result.output.split())
+    assert "mendq.toml is not valid TOML" in message
+    assert "line 2" in message
+    assert ("such as until = 2027-06-30" in message) is has_cure
