@@ -70,6 +70,9 @@ METRIC_KINDS_OF_SOME_QUEUES = ("message groups", "processing")
 
 # CloudWatch is asked for this much hourly traffic to tell how a queue is usually read.
 DAYS_OF_TRAFFIC = timedelta(days=4)
+# A wait of consumers for their deletes is usual if so many others in these days were as long: a
+# consumer that failed once and was repaired is no habit.
+LEAST_LONG_WAITS = 2
 # The metrics of these days: receives and deletes. CloudWatch bills each.
 DAYS_OF_TRAFFIC_METRICS = ("NumberOfMessagesReceived", "NumberOfMessagesDeleted")
 
@@ -104,6 +107,28 @@ class DaysOfTraffic:
         if self.reported_since is not None and self.hours_with_receives:
             pauses.append(self.hours_with_receives[0] - self.reported_since)
         return max(pauses, default=timedelta(0))
+
+    @property
+    def is_wait_usual(self) -> bool:
+        """True if consumers often receive for as long as now before they delete.
+
+        A wait is the number of hours with receives between two hours with deletes. The present
+        wait, since the last delete, is usual if at least LEAST_LONG_WAITS others were as long.
+        """
+        if not self.hours_with_deletes:
+            return False
+        waits = [
+            self._count_hours_with_receives(after, before)
+            for after, before in pairwise(self.hours_with_deletes)
+        ]
+        present_wait = self._count_hours_with_receives(self.hours_with_deletes[-1], None)
+        return sum(wait >= present_wait for wait in waits) >= LEAST_LONG_WAITS
+
+    def _count_hours_with_receives(self, after: datetime, before: datetime | None) -> int:
+        """Count the hours with receives between two hours; up to the last one without `before`."""
+        return sum(
+            hour > after and (before is None or hour < before) for hour in self.hours_with_receives
+        )
 
     def measure_pause_at(self, now: datetime) -> timedelta | None:
         """Return the time since the end of the last hour with receives; None without receives."""
@@ -228,6 +253,11 @@ RECENT_DELETES_PERIOD = timedelta(minutes=15)
 # PAUSE_WITHOUT_DELETES_FACTOR times any pause before.
 SHORTEST_PAUSE_WITHOUT_DELETES = timedelta(minutes=3)
 PAUSE_WITHOUT_DELETES_FACTOR = 2
+# A few messages that were handled twice count if both halves of the window show them, and if the
+# halves are at least this long.
+SHORTEST_HALF = timedelta(hours=1)
+# SQS's gauges differ from the number of messages by about this share.
+INEXACT_SHARE_OF_GAUGES = 0.03
 # The window is divided into parts of this length, to tell steady receives from short peaks.
 HALF_HOUR = timedelta(minutes=30)
 
@@ -282,6 +312,8 @@ class RecentCounts:
             with the window, or after the last half hour for which CloudWatch has no data.
         minutes: The counts of each minute of the window, oldest first. A minute without a datapoint
             counts as 0.
+        halves: The first and the second half of the window; empty if a half is shorter than
+            SHORTEST_HALF, or has no data.
     """
 
     received: int = 0
@@ -291,6 +323,7 @@ class RecentCounts:
     fruitless_receives_by_minute: tuple[int, ...] = ()
     half_hours: tuple[Measurement, ...] = ()
     minutes: tuple[MinuteCounts, ...] = ()
+    halves: tuple[Measurement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -472,12 +505,39 @@ class Measurement:
         - More surplus deletes than deletes: the backlog grew without sends.
         - Messages left without a delete: they expired, were purged or moved to a DLQ. They lower
           the surplus. So they may hide a race, but they never look like a race.
+
+        A surplus that inexact counters could explain counts too if both halves of the window show
+        it (`has_few_double_deletes`).
         """
         were_handles_used_twice = self.deleted > self.received + self.counter_tolerance
-        return (
+        has_clear_race = (
             self.has_surplus_deletes
             and self.surplus_deletes <= self.deleted
             and not were_handles_used_twice
+        )
+        return has_clear_race or self.has_few_double_deletes
+
+    @property
+    def has_few_double_deletes(self) -> bool:
+        """True if both halves of the window show that a few messages were deleted twice.
+
+        Inexact counters err in both directions, so two halves seldom agree by chance.
+        """
+        halves = self.recent.halves
+        return bool(halves) and all(half.has_small_delete_surplus for half in halves)
+
+    @property
+    def has_small_delete_surplus(self) -> bool:
+        """True if there are more `surplus_deletes` than `balance_tolerance` and gauges explain.
+
+        Each delete must have a receive: consumers that delete twice with one receipt handle receive
+        each message once.
+        """
+        inexact_messages = INEXACT_SHARE_OF_GAUGES * (self.before.backlog + self.now.backlog)
+        most_deletes = self.received + self.before.in_flight + BALANCE_TOLERANCE_MESSAGES
+        return (
+            self.balance_tolerance + inexact_messages < self.surplus_deletes <= self.deleted
+            and self.deleted <= most_deletes
         )
 
     @property
@@ -999,6 +1059,22 @@ def _measure_half_hours(
     return tuple(reversed(half_hour_measurements))
 
 
+def _measure_halves(
+    points_by_series: DatapointsBySeries, window: Window
+) -> tuple[Measurement, ...]:
+    """Return a measurement of each half of the window; empty if they are short or lack data."""
+    middle = _round_down_to_minute(window.since + (window.until - window.since) / 2)
+    if middle - window.since < SHORTEST_HALF:
+        return ()
+    halves = list[Measurement]()
+    for since, until in ((window.since, middle), (middle, window.until)):
+        half = summarize_series(points_by_series, Window(since, until), is_part_of_window=True)
+        if half is None:
+            return ()
+        halves.append(half)
+    return tuple(halves)
+
+
 def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> RecentCounts:
     """Return the `RecentCounts` counts of the window, from its datapoints in order."""
     # In the running minute, the age of the oldest message has not grown by a minute yet.
@@ -1014,6 +1090,7 @@ def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> R
         deduplicated=_sum_points(points_by_series["deduplicated"], start_of_last_hour),
         half_hours=_measure_half_hours(points_by_series, window),
         minutes=_list_minutes(points_by_series, window),
+        halves=_measure_halves(points_by_series, window),
     )
     if standstill_start is None:
         return recent_counts

@@ -328,6 +328,63 @@ def test_no_measurement_is_both_a_consumer_race_and_a_failing_consumer(
     assert None in [entry.detection.detect(facts) for entry in entries if entry.detection]
 
 
+def summarize_few_double_deletes(
+    surplus_by_minute: Mapping[int, int], *, is_received_again: bool = True
+) -> Measurement:
+    """Summarize six hours of a message a minute, some of them deleted again."""
+    minutes = range(360)
+    surpluses = [surplus_by_minute.get(minute, 0) for minute in minutes]
+    steady = [(minute, 1.0) for minute in minutes]
+    deleted = [(minute, 1.0 + surplus) for minute, surplus in enumerate(surpluses)]
+    empty = [(minute, 0.0) for minute in minutes]
+    return summarize_known_points(
+        6,
+        {
+            "sent": steady,
+            "received": deleted if is_received_again else steady,
+            "deleted": deleted,
+            "visible": empty,
+            "in_flight": empty,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("surplus_by_minute", "has_race"),
+    [
+        (dict.fromkeys(range(20, 360, 40), 1), False),
+        (dict.fromkeys(range(20, 360, 20), 1), True),
+        (dict.fromkeys(range(20, 170, 10), 1), False),
+        (dict.fromkeys(range(200, 350, 10), 1), False),
+        ({20: 8, 300: 8}, True),
+    ],
+    ids=["too few", "few in each half", "first half only", "second half only", "at once"],
+)
+def test_few_double_deletes_are_a_consumer_race_only_if_both_halves_show_them(
+    surplus_by_minute: Mapping[int, int], has_race: bool
+) -> None:
+    measured = summarize_few_double_deletes(surplus_by_minute)
+    assert measured.surplus_deletes <= COUNTER_TOLERANCE_MESSAGES
+    assert measured.has_consumer_race is has_race
+
+
+def test_few_deletes_with_one_receipt_handle_are_no_consumer_race() -> None:
+    surplus_by_minute = dict.fromkeys(range(20, 360, 20), 1)
+    measured = summarize_few_double_deletes(surplus_by_minute, is_received_again=False)
+    assert not measured.has_consumer_race
+
+
+def test_few_double_deletes_of_less_than_two_hours_are_no_consumer_race() -> None:
+    points = {"deleted": [(minute, 2.0) for minute in range(15)]} | {
+        series: [(minute, float(series == "received") * 2) for minute in range(119)]
+        for series in ("received", "visible")
+    }
+    sent = [(minute, 1.0) for minute in range(15)]
+    measured = summarize_known_points(119 / 60, {**points, "sent": sent})
+    assert measured.recent.halves == ()
+    assert not measured.has_consumer_race
+
+
 def test_window_without_a_change_is_the_six_hours_until_the_minute_three_minutes_ago() -> None:
     window = Window.choose(NOW, None, HOUR)
     assert window is not None

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import inf
+from random import Random
 from typing import Any
 
 from tests.prove.look_alikes import (
@@ -43,12 +44,14 @@ from tests.prove.simulated_queues import (
     FAILS,
     HOUR,
     MINUTE,
+    TWICE,
     Consumer,
     SimulatedFunction,
     SimulatedMessage,
 )
 
 STOPPED = "consumer_stopped"
+THROTTLED = "consumer_throttled"
 REDRIVE_LOOP = "redrive_loop"
 HEARTBEAT = "heartbeat_ends_early"
 IN_FLIGHT = "in_flight_limit"
@@ -59,6 +62,11 @@ DAYS = 24.0
 def plain(**attributes: Any) -> dict[str, Any]:
     """Return the attributes of a standard queue whose messages name no group."""
     return {"is_fair": False, **attributes}
+
+
+def at_times(share: float, long_seconds: float, seconds: float) -> Callable[[Random], float]:
+    """Return a function that chooses how long the work on a message takes: seldom for long."""
+    return lambda random: long_seconds if random.random() < share else seconds
 
 
 def works_until(hour: float, workers: int = 4) -> Callable[[float], float]:
@@ -363,6 +371,12 @@ FAULTS: dict[str, LookAlike] = {
     "late deletes, five minutes an hour": _Scene(
         now_and_then(HOUR, 300, 0.5, 0), between(4, 14), 60, (TOO_SHORT,), dies_after=50, timeout=8
     ),
+    "late deletes of a few messages": _Scene(
+        0.004, between(14, 34.5), 30, (TOO_SHORT,), dies_after=50, timeout=30
+    ),
+    "late deletes of one message in fifty": _Scene(
+        0.25, at_times(1 / 50, 45, 3), 60, (TOO_SHORT,), dies_after=50, timeout=30
+    ),
     "function fails": _Lambda(
         0.016,
         between(0.2, 2),
@@ -420,6 +434,47 @@ FAULTS: dict[str, LookAlike] = {
         dies_after=5,
         timeout=90,
         then=batches_of_ten,
+    ),
+    "reserved concurrency of 0, DLQ takes all": _Lambda(
+        0.02,
+        ill=(THROTTLED,),
+        also=(STOPPED, FAILING, ARRIVING, GROWS),
+        function={"reserved": 0},
+        dies_after=3,
+        timeout=60,
+    ),
+    "reserved concurrency of 0, messages wait": _Lambda(
+        0.02,
+        ill=(THROTTLED,),
+        also=(STOPPED, FAILING, GROWS),
+        function={"reserved": 0},
+        dies_after=0,
+        timeout=180,
+    ),
+    "reserved concurrency of 1, DLQ takes what is throttled": _Lambda(
+        0.4,
+        between(2, 4),
+        ill=(THROTTLED,),
+        also=(ARRIVING, FAILING, GROWS),
+        function={"reserved": 1, "batch": 1},
+        dies_after=3,
+        timeout=60,
+    ),
+    "function fails to start": _Lambda(
+        0.02,
+        ill=(ERRORS,),
+        also=(FAILING, ARRIVING),
+        function={"starts": lambda _: False, "timeout_seconds": 20},
+        dies_after=3,
+        timeout=120,
+    ),
+    "function fails to start since a deployment": _Lambda(
+        0.05,
+        ill=(ERRORS,),
+        also=(FAILING, ARRIVING),
+        function={"starts": lambda at: at < 6 * HOUR, "timeout_seconds": 20},
+        dies_after=3,
+        timeout=120,
     ),
     "mapping disabled, messages wait": _Lambda(
         0.08, ill=(STOPPED,), also=(GROWS,), function={}, timeout=180, then=disable_mapping(3.9)
@@ -532,6 +587,22 @@ TWINS: dict[str, LookAlike] = {
         0.08, outcomes={FAILS: 0.5}, workers=10, dies_after=30, timeout=10
     ),
     "work ends just before the timeout": _Scene(0.11, between(1, 5.5), 30, timeout=6),
+    "work on a few messages ends just before the timeout": _Scene(
+        0.004, between(14, 29), 30, timeout=30
+    ),
+    "few messages, a fifth deleted twice at once": _Scene(0.004, outcomes={TWICE: 0.2}, timeout=30),
+    "few messages, a fifth fails at first": _Scene(
+        0.004, workers=10, outcomes={FAILS: 0.2}, dies_after=30, timeout=30
+    ),
+    "one message in fifty deleted twice at once": _Scene(
+        0.25, outcomes={TWICE: 0.02}, workers=10, timeout=30
+    ),
+    "one message in fifty fails at first": _Scene(
+        0.25, outcomes={FAILS: 0.02}, workers=10, dies_after=30, timeout=30
+    ),
+    "a burst of work each hour, one message in fifty fails at first": _Scene(
+        now_and_then(HOUR, 300, 4, 0), outcomes={FAILS: 0.02}, workers=10, dies_after=30, timeout=30
+    ),
     "function fails at times, all are finished": _Lambda(
         0.05,
         between(0.2, 2),
@@ -546,6 +617,22 @@ TWINS: dict[str, LookAlike] = {
         function={"timeout_seconds": 15},
         dies_after=20,
         then=times_out_while_busy,
+    ),
+    "reserved concurrency of 5 is enough": _Lambda(
+        0.2, between(1, 3), workers=5, function={"reserved": 5, "batch": 1}, timeout=60
+    ),
+    "reserved concurrency of 2, a few runs are throttled": _Lambda(
+        0.05, between(0.5, 1.5), workers=5, function={"reserved": 2, "batch": 1}, dies_after=10
+    ),
+    "reserved concurrency of 0, queue unused": _Lambda(
+        0, workers=0, function={"reserved": 0}, timeout=180
+    ),
+    "function failed to start for ten minutes": _Lambda(
+        0.05,
+        also=(ERRORS,),
+        function={"starts": lambda at: not 4 * HOUR < at < 4 * HOUR + 600, "timeout_seconds": 20},
+        dies_after=20,
+        timeout=120,
     ),
     "mapping disabled, queue unused": _Lambda(
         0, function={"enabled": False, "mapping_changed_at": 0.0}, workers=0, timeout=180

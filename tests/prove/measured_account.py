@@ -73,7 +73,7 @@ class MeasuredAccount:
             "ListMessageMoveTasks": self._move_tasks,
             "ListEventSourceMappings": self._mappings,
             "GetFunctionConfiguration": self._function,
-            "GetFunctionConcurrency": lambda _: {},
+            "GetFunctionConcurrency": self._function_concurrency,
             "ListMetrics": self._list_metrics,
             "DescribeAlarms": lambda _: {"MetricAlarms": []},
             "GetMetricData": self._metrics,
@@ -129,6 +129,12 @@ class MeasuredAccount:
         if function.is_deleted:
             return {"Error": {"Code": "ResourceNotFoundException", "Message": "Function not found"}}
         return {"Timeout": function.timeout_seconds}
+
+    def _function_concurrency(self, asked: Asked) -> dict[str, Any]:
+        _, function = self.functions[asked["FunctionName"].rpartition(":")[2]]
+        if function.reserved is None:
+            return {}
+        return {"ReservedConcurrentExecutions": function.reserved}
 
     def _metrics(self, asked: Asked) -> dict[str, Any]:
         results = list[dict[str, Any]]()

@@ -37,6 +37,8 @@ SILENT_AFTER_SECONDS = 6 * HOUR
 SLOW_TO_BEGIN_SECONDS = 15 * MINUTE
 POISON_AFTER_RECEIVES = 3
 RESTART_SECONDS = 30
+# Lambda tries to start a function a second time before the run fails.
+FAILED_START_SECONDS = 0.4
 SENT, RECEIVED, DELETED, EMPTY, REPEATED = (
     *("NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted"),
     *("NumberOfEmptyReceives", "NumberOfDeduplicatedSentMessages"),
@@ -362,6 +364,10 @@ class SimulatedQueue:
 class SimulatedFunction:
     """A Lambda function behind an event source mapping; `throttled` is a share by the time.
 
+    `reserved` is its reserved concurrency, None for none: Lambda throttles what exceeds it.
+    `starts` is false at times in which its code cannot be loaded: each run fails then, before it
+    works.
+
     `runs` are the start, the seconds and whether it failed. `mapping_changed_at` is when a person
     disabled the mapping, None if nobody touched it.
     """
@@ -374,6 +380,9 @@ class SimulatedFunction:
     is_deleted: bool = False
     mapping_changed_at: float | None = None
     throttled: Callable[[float], float] = lambda _: 0.0
+    reserved: int | None = None
+    starts: Callable[[float], bool] = lambda _: True
+    running: int = 0
     runs: list[tuple[float, float, bool]] = field(default_factory=list)
     throttles: list[float] = field(default_factory=list)
 
@@ -492,7 +501,8 @@ class Consumer:
         function = self.function
         now = self.world.now
         assert function is not None
-        if self.world.random.random() < function.throttled(now):
+        is_full = function.reserved is not None and function.running >= function.reserved
+        if is_full or self.world.random.random() < function.throttled(now):
             function.throttles.append(now)
             self.world.at(now + 1, partial(self._free, release))
             return
@@ -504,10 +514,16 @@ class Consumer:
         late = seconds > function.timeout_seconds
         ran = min(seconds, function.timeout_seconds)
         has_error = late or bool(failed and not function.reports_items)
+        if not function.starts(now):
+            ran = FAILED_START_SECONDS
+            has_error = True
         succeeded = [(message, handle) for message, handle in got if message not in failed]
         done = [] if has_error else succeeded
 
+        function.running += 1
+
         def answer() -> None:
+            function.running -= 1
             function.runs.append((now, ran, has_error))
             for message, handle in done:
                 self.queue.delete(message, handle)

@@ -6,12 +6,14 @@ receives.
 
 How it shows: most receives are not followed by a delete, and consumers delete fewer messages than
 arrive. Or only a part of the messages fails: the DLQ takes them, or they add to a growing backlog.
-Messages that are given back and finished later are no failure.
+Messages that are given back and finished later are no failure. If nothing was deleted, hourly sums
+of four days tell whether consumers usually wait for so long.
 `find_failing_consumers` in `mendq/catalogue/dlq/attach.py` has the rules and the limits.
 
 On a FIFO queue, consumers that hold messages longer than the visibility timeout cause the same
 counts, because a late delete fails there. CloudTrail's records of these calls tell both apart:
-while they explain the counts, this symptom gives way to `visibility_timeout_too_short`.
+while they explain the counts, this symptom gives way to `visibility_timeout_too_short`. If Lambda
+throttles the function, its code may be sound: then `consumer_throttled` is reported alone.
 
 What Mendq does: it notifies people, with the numbers and the place of the errors. If the DLQ takes
 at most a fifth of the messages, it records a case without a page. It changes nothing, because no
@@ -22,8 +24,10 @@ consumer that fails, and a new DLQ would take every message.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
+from mendq.catalogue.consumers.consumer_throttled import do_throttles_explain_receives
 from mendq.catalogue.dlq.attach import (
     EXPLAINING_SYMPTOMS,
     NOTHING_FINISHED,
@@ -33,7 +37,9 @@ from mendq.catalogue.dlq.attach import (
 )
 from mendq.catalogue.examples import (
     DLQ_ARN,
+    EXAMPLE_TIME,
     FAILING_FUNCTION,
+    LAMBDA_FUNCTION,
     QUEUE_ARN,
     as_dlq,
     measurement,
@@ -43,6 +49,7 @@ from mendq.catalogue.examples import (
 )
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
+    DetectedFault,
     Detection,
     NotifiedSymptom,
     QueueExample,
@@ -52,10 +59,36 @@ from mendq.catalogue.symptom import (
 from mendq.catalogue.visibility.needed_timeout import find_failing_function
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
-from mendq.model.metrics import RecentCounts
+from mendq.model.metrics import DaysOfTraffic, RecentCounts
 from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.model.queue import RedrivePolicy
 from mendq.notifications.commands import function_log_command, show_metric_command
+
+
+def detect(facts: Facts) -> DetectedFault | None:
+    """Find consumers that do not finish messages.
+
+    Return None if Lambda does not run them, or if nothing was deleted and these days show that
+    consumers often give messages back for so long and finish them then.
+    """
+    if do_throttles_explain_receives(facts) or _is_wait_usual(facts):
+        return None
+    return find_failing_consumers(facts)
+
+
+def _is_wait_usual(facts: Facts) -> bool:
+    """Return True if consumers without deletes usually wait for so long.
+
+    False before these days are read, and if the queue has a DLQ: it takes what is given back.
+    """
+    measurement = facts.measurement
+    return (
+        measurement is not None
+        and measurement.deleted == 0
+        and facts.dlq_arn is None
+        and facts.days_of_traffic is not None
+        and facts.days_of_traffic.is_wait_usual
+    )
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -166,6 +199,29 @@ _QUEUE_WITH_BURST_OF_MESSAGES_GIVEN_BACK = _make_example_queue(
     recent=RecentCounts(half_hours=(measurement(fewest_messages=0),) * 2),
 )
 
+
+def _make_days(*waits: tuple[int, int]) -> DaysOfTraffic:
+    """Return days with waits, each as the hours since its first receive and its length in hours.
+
+    A delete ends each wait. The last six hours have receives and no delete.
+    """
+    hours_of_receives = [*range(6)]
+    hours_of_deletes = [96]
+    for first, length in waits:
+        hours_of_receives += range(first - length + 1, first + 1)
+        hours_of_deletes.append(first - length)
+    return DaysOfTraffic(
+        tuple(EXAMPLE_TIME - timedelta(hours=hour) for hour in sorted(hours_of_receives)[::-1]),
+        tuple(EXAMPLE_TIME - timedelta(hours=hour) for hour in sorted(hours_of_deletes)[::-1]),
+    )
+
+
+def _make_throttled_queue(throttled_share: float | None, **values: Any) -> Facts:
+    """Return a queue whose messages are not finished, and whose function Lambda throttles."""
+    function = replace(LAMBDA_FUNCTION, throttled_share=throttled_share, **values)
+    return replace_values(_make_example_queue(backlog_now=600), lambda_consumers=(function,))
+
+
 CONSUMER_FAILING = NotifiedSymptom(
     name="consumer_failing",
     sentence="Consumers receive messages and do not finish them, so more and more wait.",
@@ -177,7 +233,7 @@ CONSUMER_FAILING = NotifiedSymptom(
     plan=plan,
     gives_way_to=EXPLAINING_SYMPTOMS,
     detection=Detection(
-        find_failing_consumers,
+        detect,
         frozenset(
             {
                 Need.LAMBDA_CONSUMERS,
@@ -185,6 +241,7 @@ CONSUMER_FAILING = NotifiedSymptom(
                 Need.MOVE_TASKS,
                 Need.DLQ_SOURCES,
                 Need.OPEN_CASES,
+                Need.DAYS_OF_TRAFFIC,
             }
         ),
     ),
@@ -254,6 +311,30 @@ CONSUMER_FAILING = NotifiedSymptom(
                 found="in 6 h consumers failed at about 6 messages, which moved to the DLQ",
             ),
             "consumer_failing",
+        ),
+        QueueExample(
+            "most fail, and a tenth of the runs is throttled",
+            _make_throttled_queue(0.1),
+            "consumer_failing",
+        ),
+        QueueExample(
+            "nothing is finished, and a consumer once failed for longer",
+            replace(_QUEUE_WITHOUT_DELETES, days_of_traffic=_make_days((30, 9))),
+            "consumer_failing",
+        ),
+        QueueExample(
+            "nothing is finished, for longer than usual",
+            replace(_QUEUE_WITHOUT_DELETES, days_of_traffic=_make_days((80, 3), (55, 3), (30, 9))),
+            "consumer_failing",
+        ),
+        QueueNearMiss(
+            "given back for ten hours each night",
+            replace(_QUEUE_WITHOUT_DELETES, days_of_traffic=_make_days((80, 9), (55, 9), (30, 9))),
+        ),
+        QueueNearMiss("most runs are throttled", _make_throttled_queue(0.8)),
+        QueueNearMiss(
+            "the function's reserved concurrency is 0",
+            _make_throttled_queue(None, reserved_concurrency=0),
         ),
         QueueNearMiss(
             "given back four times each, and all finished within seconds",

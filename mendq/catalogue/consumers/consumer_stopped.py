@@ -28,6 +28,7 @@ from mendq.catalogue.examples import (
     EXAMPLE_TIME,
     LAMBDA_FUNCTION,
     as_dlq,
+    make_half_hours,
     replace_values,
     standard_queue,
 )
@@ -114,16 +115,20 @@ def _waits_unread(measurement: Measurement, shortest_pause: timedelta) -> bool:
     """Return True if messages waited for `shortest_pause` and none was received.
 
     Messages must have waited in every minute. If nothing was received in the whole measured time,
-    this holds for the whole time.
+    it is enough that they waited in every minute of the last `shortest_pause`.
     """
-    if measurement.received == 0:
-        return measurement.duration >= shortest_pause and measurement.fewest_visible_messages > 0
-    if measurement.pause_since_receive is None or measurement.pause_since_receive < shortest_pause:
-        return False
     half_hours = measurement.recent.half_hours[-(shortest_pause // HALF_HOUR) :]
-    return bool(half_hours) and all(
+    has_waited_lately = bool(half_hours) and all(
         half_hour.fewest_visible_messages > 0 for half_hour in half_hours
     )
+    if measurement.received == 0:
+        is_time_known = len(half_hours) >= shortest_pause // HALF_HOUR
+        return measurement.duration >= shortest_pause and (
+            measurement.fewest_visible_messages > 0 or (is_time_known and has_waited_lately)
+        )
+    if measurement.pause_since_receive is None or measurement.pause_since_receive < shortest_pause:
+        return False
+    return has_waited_lately
 
 
 def _has_consumer_ended(facts: Facts) -> bool:
@@ -257,6 +262,17 @@ CONSUMER_STOPPED = NotifiedSymptom(
             "its only mapping is disabled", _QUEUE_WITH_STOPPED_FUNCTION, "consumer_stopped"
         ),
         QueueExample(
+            "its only mapping is disabled, and the first messages came an hour ago",
+            replace_values(
+                _QUEUE_WITH_STOPPED_FUNCTION,
+                fewest_visible_messages=0,
+                recent=make_half_hours(
+                    {"fewest_visible_messages": 0}, {"fewest_visible_messages": 40}
+                ),
+            ),
+            "consumer_stopped",
+        ),
+        QueueExample(
             "nobody sends any more either",
             replace_values(_QUEUE_WITH_STOPPED_FUNCTION, sent=0),
             "consumer_stopped",
@@ -325,6 +341,24 @@ CONSUMER_STOPPED = NotifiedSymptom(
         QueueNearMiss(
             "nothing waited all the while",
             replace_values(_QUEUE_WITH_STOPPED_FUNCTION, fewest_visible_messages=0),
+        ),
+        QueueNearMiss(
+            "the messages of the last half hour came in it",
+            replace_values(
+                _QUEUE_WITH_STOPPED_FUNCTION,
+                fewest_visible_messages=0,
+                recent=make_half_hours(
+                    {"fewest_visible_messages": 40}, {"fewest_visible_messages": 0}
+                ),
+            ),
+        ),
+        QueueNearMiss(
+            "the messages of a container came lately",
+            replace_values(
+                _QUEUE_WITH_ENDED_CONSUMER,
+                fewest_visible_messages=0,
+                recent=make_half_hours({"fewest_visible_messages": 40}),
+            ),
         ),
         QueueNearMiss(
             "an archive, which nobody ever read",

@@ -41,6 +41,9 @@ from mendq.model.traffic import MARGIN_MESSAGES
 from mendq.notifications.commands import make_aws_command
 from mendq.notifications.text import format_count, format_duration
 
+# Throttled invocations explain the receives without a delete if their share is at least this part
+# of the share of such receives.
+LEAST_PART_OF_FRUITLESS_SHARE = 0.5
 # From this share of throttled invocations on, the queue is reported. Less is normal in a short
 # peak, because Lambda tries again automatically.
 LEAST_THROTTLED_SHARE = 0.1
@@ -59,6 +62,23 @@ def detect(facts: Facts) -> DetectedFault | None:
     that the function cannot handle.
     """
     return _find_switched_off_fault(facts) or _find_throttled_fault(facts)
+
+
+def do_throttles_explain_receives(facts: Facts) -> bool:
+    """Return True if this symptom shows and explains most of the receives without a delete.
+
+    Then the consumers' code is not the cause: Lambda did not run it.
+    """
+    measurement = facts.measurement
+    function = _find_most_throttled_function(facts)
+    if measurement is None or function is None or detect(facts) is None:
+        return False
+    fruitless_share = measurement.fruitless_receives / max(1, measurement.received)
+    throttled_share = function.throttled_share or 0
+    return (
+        function.is_switched_off
+        or throttled_share >= LEAST_PART_OF_FRUITLESS_SHARE * fruitless_share
+    )
 
 
 def detect_fact(facts: Facts, _now: datetime) -> DetectedFault | None:
@@ -106,7 +126,7 @@ def _find_throttled_fault(facts: Facts) -> DetectedFault | None:
             f"{format_count(measurement.now.visible, 'message')} {verb}, the oldest for "
             f"{measurement.now.oldest_age_seconds:,} s"
         )
-    elif unfinished_count > measurement.counter_tolerance:
+    elif unfinished_count > measurement.balance_tolerance:
         messages_text = (
             f"{format_count(unfinished_count, 'message')} were received and never deleted in "
             f"{format_duration(measurement.duration)}"
@@ -253,7 +273,7 @@ CONSUMER_THROTTLED = NotifiedSymptom(
         ),
         QueueExample(
             "throttled messages are in the DLQ and none is visible",
-            _make_example_queue(0.5, visible_now=0, sent=400, received=600, deleted=379),
+            _make_example_queue(0.5, visible_now=0, sent=400, received=600, deleted=390),
             "consumer_throttled",
         ),
         QueueNearMiss(
@@ -269,7 +289,7 @@ CONSUMER_THROTTLED = NotifiedSymptom(
         ),
         QueueNearMiss(
             "throttled, and all but a few messages were finished",
-            _make_example_queue(0.5, visible_now=0, sent=400, received=600, deleted=380),
+            _make_example_queue(0.5, visible_now=0, sent=400, received=600, deleted=397),
         ),
         QueueNearMiss("a burst now and then", _make_example_queue(0.099)),
         QueueNearMiss("throttled, and nothing waits", _make_example_queue(0.5, visible_now=0)),

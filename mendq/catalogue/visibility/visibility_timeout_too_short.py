@@ -40,6 +40,7 @@ from mendq.catalogue.examples import (
     failed_call,
     queue,
     replace_values,
+    standard_queue,
 )
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -60,7 +61,7 @@ from mendq.catalogue.visibility.heartbeat_ends_early import does_heartbeat_end_e
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import is_expired_handle_message
-from mendq.model.metrics import Measurement
+from mendq.model.metrics import Measurement, RecentCounts
 from mendq.model.mode import Mode
 from mendq.model.queue import RedrivePolicy
 from mendq.model.severity_class import SeverityClass
@@ -194,6 +195,23 @@ def _make_queue_with_double_handling(
     )
 
 
+def _make_queue_with_few_double_deletes(*surpluses: int, has_receives: bool = True) -> Facts:
+    """Return a standard queue with so many deletes too many in each half of the measured time."""
+    halves = list[Measurement]()
+    for surplus in surpluses:
+        received = 50 + surplus * has_receives
+        facts = standard_queue(sent=50, received=received, deleted=50 + surplus)
+        assert facts.measurement is not None  # noqa: S101 - the counts above make one
+        halves.append(facts.measurement)
+    total = sum(surpluses)
+    return _make_queue_with_double_handling(
+        sent=100,
+        received=100 + total * has_receives,
+        deleted=100 + total,
+        recent=RecentCounts(halves=tuple(halves)),
+    )
+
+
 def _make_queue_with_dead_messages(
     max_processing_seconds: int | None = 40, **overrides: Any
 ) -> Facts:
@@ -279,6 +297,11 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
             _make_timeout_steps(30, 60),
         ),
         QueueExample(
+            "a few messages, in both halves of the time",
+            _make_queue_with_few_double_deletes(6, 6),
+            _make_timeout_steps(30, 60),
+        ),
+        QueueExample(
             "nothing names the need",
             _make_queue_with_double_handling(None),
             "race_without_named_need",
@@ -326,6 +349,14 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         QueueNearMiss(
             "a surplus that inexact counters explain",
             _make_queue_with_double_handling(deleted=1_050),
+        ),
+        QueueNearMiss(
+            "a few messages, in one half of the time only",
+            _make_queue_with_few_double_deletes(12, 0),
+        ),
+        QueueNearMiss(
+            "a few messages, and one handle deleted twice",
+            _make_queue_with_few_double_deletes(6, 6, has_receives=False),
         ),
         QueueNearMiss(
             "consumers extend the timeout or set their own, and it ends too early",
