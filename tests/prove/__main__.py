@@ -21,6 +21,7 @@ from tests.prove.fault_points import FAULT_POINTS
 from tests.prove.floods import FLOODS
 from tests.prove.fuzz import FUZZ
 from tests.prove.guards.proof import GUARDS
+from tests.prove.incidents import PROOF_OF_INCIDENTS
 from tests.prove.kills import KILLED
 from tests.prove.long_tests import LONG_TESTS
 from tests.prove.mutants.proof import MUTANTS
@@ -35,7 +36,7 @@ from tests.prove.storms import STORMS
 # The longest first, so that no processor is left alone with one at last.
 PROOFS: tuple[Proof, ...] = (
     *(*LONG_TESTS, *FAULT_POINTS, *REDRIVES, *KILLED, *STORMS, *RACES, *FUZZ),
-    *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS),
+    *(*FALSE_ALARMS, *PROOF_OF_INCIDENTS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS),
     *(*MUTANTS, *GUARDS, *RANDOM_MUTANTS),
 )
 MOST_SEED = 1_000_000
