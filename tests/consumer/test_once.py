@@ -573,18 +573,19 @@ def test_renewal_thread_continues_after_an_error_that_would_end_a_thread(
 ) -> None:
     slow = make_once(table, claim_seconds=1)
     reads: list[str] = []
+    is_read_again = Event()
 
     def cancel_once(**_: Any) -> None:
         reads.append("GetItem")
         if len(reads) == 2:
             raise asyncio.CancelledError
+        if len(reads) == 3:
+            is_read_again.set()
 
     slow.dynamodb.meta.events.register("before-call.dynamodb.GetItem", cancel_once)
 
     def work_slowly() -> None:
-        wait_until(lambda: len(reads) >= 2)
-        table.now += 1
-        wait_until(lambda: table.held_until() == table.now + 1)
+        assert is_read_again.wait(20), "the thread has ended"
         table.done.append(KEY)
 
     assert slow.run(KEY, work_slowly)
