@@ -400,17 +400,20 @@ def _make_enabling_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
     return comment, *template.render_declaration(setting_name, True)
 
 
+def _find_consumer_with_small_concurrency(queue: DeclaredQueue) -> DeclaredConsumer | None:
+    """Return the consumer that the finding about concurrency is about; None if there is none."""
+    fault = find_concurrency_fault(queue)
+    if fault is None:
+        return None
+    for consumer in queue.lambda_consumers:
+        if consumer.mapping_id == fault.mapping_id:
+            return consumer
+    return None
+
+
 def _make_concurrency_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
     """Return the limit that fits the reserved concurrency, or a comment about what to reserve."""
-    fault = find_concurrency_fault(queue)
-    consumer = next(
-        (
-            consumer
-            for consumer in queue.lambda_consumers
-            if fault is not None and consumer.mapping_id == fault.mapping_id
-        ),
-        None,
-    )
+    consumer = _find_consumer_with_small_concurrency(queue)
     if consumer is None:
         return ()
     template = declared_queues.template

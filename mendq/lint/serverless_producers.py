@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from mendq.lint.template import get_mapping
 from mendq.lint.values import ROLE_TYPE, RULE_TYPE, TOPIC_TYPE
+from mendq.model.message_calls import SEND_MESSAGE_ACTION
 
 _NOT_ALPHANUMERIC_REGEX = re.compile(r"[^A-Za-z0-9]")
 EVENT_TYPES_WITH_DLQ = frozenset({"eventBridge", "sns"})
@@ -48,7 +49,7 @@ def list_destinations(function_id: str, destinations: Any) -> Iterator[Generated
         return
     statement = {
         "Effect": "Allow",
-        "Action": "sqs:SendMessage",
+        "Action": SEND_MESSAGE_ACTION,
         "Resource": [*target_by_name.values()],
     }
     policy = {"PolicyName": "destinations", "PolicyDocument": {"Statement": [statement]}}
@@ -109,7 +110,7 @@ def _list_subscription(
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "sns.amazonaws.com"},
-        "Action": "sqs:SendMessage",
+        "Action": SEND_MESSAGE_ACTION,
         "Resource": queue_arn,
         "Condition": {"ArnEquals": {"aws:SourceArn": topic_node}},
     }

@@ -99,19 +99,24 @@ def _make_block(
     blocks = list[Block]()
     for key_node, value_node in node.value:
         name = key_node.value
-        inner_nodes = _list_mappings(value_node)
         if name == _COMMENT_KEY:
             continue
-        if has_blocks and name == "dynamic":
-            for inner_labels, inner_node in _list_labelled_nodes(value_node, 1):
-                blocks.append(_make_block(file, name, inner_labels, inner_node, has_blocks=True))
-        elif has_blocks and name in BLOCK_KEYWORDS and inner_nodes:
-            for inner_node in inner_nodes:
-                blocks.append(_make_block(file, name, (), inner_node, has_blocks=True))
-        else:
+        labelled_nodes = _list_nested_nodes(name, value_node) if has_blocks else []
+        for inner_labels, inner_node in labelled_nodes:
+            blocks.append(_make_block(file, name, inner_labels, inner_node, has_blocks=True))
+        if not labelled_nodes and not (has_blocks and name == "dynamic"):
             arguments.append(_make_argument(file, key_node, value_node))
     begin = node.start_mark.index
     return Block(file, keyword, labels, begin, begin, arguments, blocks)
+
+
+def _list_nested_nodes(name: str, node: Any) -> list[tuple[tuple[str, ...], Any]]:
+    """Return the bodies of the nested blocks of that name, with their labels."""
+    if name == "dynamic":
+        return [*_list_labelled_nodes(node, 1)]
+    if name in BLOCK_KEYWORDS:
+        return [((), inner_node) for inner_node in _list_mappings(node)]
+    return []
 
 
 def _make_argument(file: HclFile, key_node: Any, value_node: Any) -> Argument:

@@ -137,15 +137,23 @@ class ValueResolver:
         if not isinstance(node, dict):
             return node
         if is_intrinsic_function(node):
-            branches = node.get("Fn::If")
-            if isinstance(branches, list) and len(branches) == 3:
-                holds = self.find_condition(branches[0])
-                if holds is not None:
-                    return self.resolve(branches[1] if holds else branches[2], placeholder)
+            has_branch, branch = self._find_branch(node)
+            if has_branch:
+                return self.resolve(branch, placeholder)
             return self._resolve_function_or_placeholder(node, placeholder)
         self.template.budget.use_steps(sum(map(len, node)))
         resolved_by_key = {key: self.resolve(value, placeholder) for key, value in node.items()}
         return {key: value for key, value in resolved_by_key.items() if value is not None}
+
+    def _find_branch(self, function_node: dict[str, Any]) -> tuple[bool, Any]:
+        """Return True and the branch that counts, if the node is an `Fn::If` of known condition."""
+        branches = function_node.get("Fn::If")
+        if not isinstance(branches, list) or len(branches) != 3:
+            return False, None
+        holds = self.find_condition(branches[0])
+        if holds is None:
+            return False, None
+        return True, branches[1] if holds else branches[2]
 
     def _resolve_function_or_placeholder(
         self, node: dict[str, Any], placeholder: str | None

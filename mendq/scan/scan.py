@@ -885,22 +885,11 @@ def _measure_batch(
             findings += _detect_facts(suspect, reader, error_by_arn)
             if metric_gap := reader.find_metric_gap(suspect.queue_arn, suspect.window):
                 skip_reason_by_arn[suspect.queue_arn] = metric_gap.reason
-        if suspect.queue_arn not in measurement_by_arn:
-            continue
-        measurement = measurement_by_arn[suspect.queue_arn]
-        try:
-            facts = reader.with_function_metrics(suspect.facts)
-        except Exception as error:  # noqa: BLE001 - recorded; other queues are still checked
-            error_by_arn[suspect.queue_arn] = error
-            continue
-        facts = replace(facts, measurement=measurement)
-        findings_of_queue: list[Finding] = []
-        for symptom in (*suspect.symptoms, *suspect.fact_symptoms):
-            try:
-                findings_of_queue += _detect_symptom(symptom, facts, reader, may_measure)
-            except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
-                error_by_arn[suspect.queue_arn] = error
-        findings += _add_measured_facts(findings_of_queue, facts, suspect.window, reader)
+        if suspect.queue_arn in measurement_by_arn:
+            measurement = measurement_by_arn[suspect.queue_arn]
+            findings += _check_measured_queue(
+                suspect, measurement, reader, may_measure, error_by_arn
+            )
     return ScanResult(
         measured=len(measurement_by_arn),
         metrics=_count_later_metrics(suspect_batch, measurement_by_arn, reader),
@@ -916,6 +905,29 @@ def _measure_batch(
         },
         levels_by_arn=_summarize_queue_levels(suspect_batch, measurement_by_arn),
     )
+
+
+def _check_measured_queue(
+    suspect: _Suspect,
+    measurement: Measurement | None,
+    reader: ScanReader,
+    may_measure: Callable[[int], bool],
+    error_by_arn: dict[str, Exception],
+) -> list[Finding]:
+    """Return the findings about a suspect, and add its last error, if any, to `error_by_arn`."""
+    try:
+        facts = reader.with_function_metrics(suspect.facts)
+    except Exception as error:  # noqa: BLE001 - recorded; other queues are still checked
+        error_by_arn[suspect.queue_arn] = error
+        return []
+    facts = replace(facts, measurement=measurement)
+    findings: list[Finding] = []
+    for symptom in (*suspect.symptoms, *suspect.fact_symptoms):
+        try:
+            findings += _detect_symptom(symptom, facts, reader, may_measure)
+        except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
+            error_by_arn[suspect.queue_arn] = error
+    return _add_measured_facts(findings, facts, suspect.window, reader)
 
 
 def _add_measured_facts(

@@ -348,19 +348,23 @@ class DryRun(Struct, frozen=True, dict=True):
         for finding in sorted_findings:
             symptom = SYMPTOM_BY_NAME[finding.symptom]
             if symptom.plan is None or symptom.detection is None:
-                action_by_finding[finding] = ExpectedAction("only reports it")
+                action = ExpectedAction("only reports it")
             elif finding in waiting_reason_by_finding:
-                action_by_finding[finding] = ExpectedAction(
-                    WAIT_TEXT, why=waiting_reason_by_finding[finding]
-                )
+                action = ExpectedAction(WAIT_TEXT, why=waiting_reason_by_finding[finding])
             else:
-                try:
-                    action_by_finding[finding] = self._decide(
-                        merged_finding_by_finding[finding], symptom, queues_by_symptom
-                    )
-                except UNDECIDABLE_ERRORS as error:
-                    action_by_finding[finding] = ExpectedAction(NO_DECISION_TEXT, why=str(error))
+                merged_finding = merged_finding_by_finding[finding]
+                action = self._decide_or_say_why_not(merged_finding, symptom, queues_by_symptom)
+            action_by_finding[finding] = action
         return action_by_finding
+
+    def _decide_or_say_why_not(
+        self, finding: Finding, symptom: Symptom, queues_by_symptom: Mapping[str, set[str]]
+    ) -> ExpectedAction:
+        """Return what Mendq would do about a finding, or that this cannot be decided."""
+        try:
+            return self._decide(finding, symptom, queues_by_symptom)
+        except UNDECIDABLE_ERRORS as error:
+            return ExpectedAction(NO_DECISION_TEXT, why=str(error))
 
     def is_queue_managed(self, finding: Finding) -> bool:
         """Return True if Mendq manages the finding's queue.
@@ -422,26 +426,28 @@ class DryRun(Struct, frozen=True, dict=True):
             merged_findings, muted_findings, earlier_symptoms_by_symptom
         ):
             waiting_reason_by_finding.setdefault(finding, "a muted symptom goes first")
-        findings_under_daily_limit = [
-            finding
-            for finding in merged_findings
-            if finding not in waiting_reason_by_finding and _is_daily_limited(finding.symptom)
-        ]
-        if findings_under_daily_limit:
-            scan_store = _ReadonlyScans(
-                heal_context.clients.dynamodb, heal_context.settings.case_table, _RUN_NAME
+        for finding in self._list_findings_over_daily_limit(
+            [finding for finding in merged_findings if finding not in waiting_reason_by_finding]
+        ):
+            waiting_reason_by_finding[finding] = (
+                f"of faults in configuration {MAXIMUM_NEW_FAULTS_PER_DAY} new ones a day are taken "
+                "up"
             )
-            admitted_topics = scan_store.admit_faults(
-                [finding.topic for finding in findings_under_daily_limit], self.now
-            )
-            daily_limit = MAXIMUM_NEW_FAULTS_PER_DAY
-            daily_limit_reason = (
-                f"of faults in configuration {daily_limit} new ones a day are taken up"
-            )
-            for finding in findings_under_daily_limit:
-                if finding.topic not in admitted_topics:
-                    waiting_reason_by_finding[finding] = daily_limit_reason
         return waiting_reason_by_finding, {finding: finding for finding in merged_findings}
+
+    def _list_findings_over_daily_limit(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings about configuration that are too many for one day."""
+        limited_findings = [finding for finding in findings if _is_daily_limited(finding.symptom)]
+        if not limited_findings:
+            return []
+        heal_context = self._heal_context
+        scan_store = _ReadonlyScans(
+            heal_context.clients.dynamodb, heal_context.settings.case_table, _RUN_NAME
+        )
+        admitted_topics = scan_store.admit_faults(
+            [finding.topic for finding in limited_findings], self.now
+        )
+        return [finding for finding in limited_findings if finding.topic not in admitted_topics]
 
     def _group_queues_by_symptom(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
         """Group the findings' queues by symptom, to see if many queues show the same symptom.
