@@ -97,11 +97,13 @@ def scanning() -> CallRecorder:
     Both runs see messages arrive, which a redrive could explain, and receives without a delete.
     """
     at = datetime.now(UTC) + timedelta(hours=23)
-    series = [
-        {"Id": f"{key}{n}", "Timestamps": came * [at], "Values": came * [9.0]}
-        for key in select_series(["every queue", "receives"])
-        for n, came in enumerate(2 * [key in {"visible", "received"}])
-    ]
+    values_by_series = {"visible": [9.0], "received": [9.0], "sent": [0.0], "deleted": [0.0]}
+    series = []
+    for key in select_series(["every queue", "receives"]):
+        values = values_by_series.get(key, [])
+        for number in range(2):
+            timestamps = [at for _ in values]
+            series.append({"Id": f"{key}{number}", "Timestamps": timestamps, "Values": values})
     answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": series}}
     return record_calls(
         answers,
