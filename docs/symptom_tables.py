@@ -11,6 +11,7 @@ from collections import defaultdict
 from docs.markdown import ROOT, format_as_code, link_pages, make_table
 from mendq.aws.consumers import FUNCTION_METRIC_BY_KEY
 from mendq.catalogue import CATALOGUE, list_known_tags
+from mendq.catalogue.consumers.mapping_refused import MAPPING_REFUSED
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Need, list_scan_read_actions
 from mendq.model.metrics import select_series
@@ -27,7 +28,7 @@ def symptoms() -> str:
         if symptom.seen_as:
             confirmation_note = ", *unconfirmed on AWS*" if symptom.is_unconfirmed else ""
             found_by_texts.append(f"failed calls{confirmation_note}")
-            cost_texts.append("data events")
+            cost_texts.append(_describe_costs_of_calls(symptom))
         if symptom.is_of_template:
             found_by_texts.append("[`mendq lint`](lint.md)")
             cost_texts.append("nothing")
@@ -78,6 +79,13 @@ def tags() -> str:
 def _has_tag(symptom: Symptom, tag_key: str) -> bool:
     """Return True if a symptom reads the tag with this key."""
     return any(tag.key == tag_key for tag in symptom.tags)
+
+
+def _describe_costs_of_calls(symptom: Symptom) -> str:
+    """Return which kind of CloudTrail events shows the failed calls of a symptom."""
+    if symptom.name == MAPPING_REFUSED.name:
+        return "management events (`trail.managementEvents`, or another trail that logs them)"
+    return "data events"
 
 
 def _describe_scan_costs(detection: Detection) -> str:

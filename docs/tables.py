@@ -18,6 +18,7 @@ from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import LAMBDA_ROWS
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
+from mendq.catalogue.consumers.mapping_refused import MAPPING_REFUSED
 from mendq.cli import permissions
 from mendq.cli.app import app
 from mendq.cli.command_group import list_examples
@@ -108,7 +109,7 @@ def queue_ranges() -> str:
     """Return a table of the numbers that SQS accepts for the attributes of a queue."""
     ranges = {**RANGE_BY_ATTRIBUTE, f"{RECEIVE_COUNT_KEY} of a RedrivePolicy": RECEIVE_COUNT_RANGE}
     rows = [(name, str(number_range)) for name, number_range in ranges.items()]
-    return make_table("attribute|numbers", rows)
+    return make_table("attribute|accepted values", rows)
 
 
 def severity_classes() -> str:
@@ -179,12 +180,14 @@ def _list_arguments(command: object) -> Iterator[str]:
 def blind_spots() -> str:
     """Return a table of the symptoms that CloudTrail does not show, or shows only in part.
 
-    The table has a row for each choice of logged calls that `mendq cost` compares.
+    The table has a row for each choice of logged calls that `mendq cost` compares. It leaves out
+    `mapping_refused`, because a call to Lambda shows it, whatever calls to SQS are logged.
     """
     rows: list[tuple[str, str, str]] = []
     for trail_choice in TRAIL_CHOICES:
         sorted_symptoms = sort_symptoms_by_visibility(trail_choice, EXAMPLE_QUEUE_ARNS)
-        hidden_symptom_links = _link_symptoms(sorted_symptoms.blind)
+        hidden_symptoms = [name for name in sorted_symptoms.blind if name != MAPPING_REFUSED.name]
+        hidden_symptom_links = _link_symptoms(hidden_symptoms)
         rows.append(
             (trail_choice.name, hidden_symptom_links, _link_symptoms(sorted_symptoms.in_part))
         )
