@@ -66,6 +66,7 @@ def _make_scan_totals(scan_result: ScanResult) -> dict[str, int]:
         "measured": scan_result.measured,
         "metrics": scan_result.metrics,
         "skipped_for_budget": len(scan_result.skipped_arns),
+        "metric_gaps": len(scan_result.gap_reason_by_arn),
         "findings": len(scan_result.reported_findings),
         "muted": len(scan_result.muted_findings),
         "errors": len(scan_result.error_by_target),

@@ -192,6 +192,8 @@ class ScanResult:
         configuration_by_arn: The configuration of each queue that was fully checked, by ARN.
         skip_reason_by_arn: The reason by the ARN of each queue whose sums or metrics were not read,
             because the budget or the time was spent.
+        gap_reason_by_arn: The reason by the ARN of each queue that was not measured, because
+            CloudWatch lacks some of its counts (`MetricGap`).
         partly_checked_arns: The ARNs of queues in use without a sign of a fault. For lack of budget
             or time, they were not measured for symptoms that only cost money or do no harm yet.
         unsettled_arns: The ARNs of queues that were created or changed too recently to be measured.
@@ -214,6 +216,7 @@ class ScanResult:
     error_by_target: Mapping[str, Exception] = field(default_factory=dict)
     configuration_by_arn: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     skip_reason_by_arn: Mapping[str, str] = field(default_factory=dict)
+    gap_reason_by_arn: Mapping[str, str] = field(default_factory=dict)
     partly_checked_arns: tuple[str, ...] = ()
     unsettled_arns: tuple[str, ...] = ()
     levels_by_arn: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -258,6 +261,7 @@ class ScanResult:
             "not_looked_at": failure_reason_by_target,
             "skipped": sorted(self.skipped_arns),
             "skipped_because": {**self.skip_reason_by_arn},
+            "metric_gaps": {**self.gap_reason_by_arn},
             "measured_because": {**self.measuring_reason_by_arn},
             "not_judged": {**self.unjudged_reason_by_symptom},
             "findings": [finding.document() for finding in sorted(self.reported_findings)],
@@ -533,6 +537,7 @@ def merge_results(earlier_result: ScanResult, later_result: ScanResult) -> ScanR
             **earlier_result.skip_reason_by_arn,
             **later_result.skip_reason_by_arn,
         },
+        gap_reason_by_arn={**earlier_result.gap_reason_by_arn, **later_result.gap_reason_by_arn},
         partly_checked_arns=(
             *earlier_result.partly_checked_arns,
             *later_result.partly_checked_arns,

@@ -26,6 +26,7 @@ from mendq.notifications.change_lines import (
     describe_undo,
 )
 from mendq.notifications.configuration import Baseline
+from mendq.notifications.links import break_links
 from mendq.notifications.next_steps import describe_reason, list_next_step_lines
 from mendq.notifications.queue_lines import (
     compare_with_baselines,
@@ -226,11 +227,15 @@ def make_subject(subject_beginning: str, name: str, account_and_region_text: str
     most_name_characters = (
         MOST_SUBJECT_CHARACTERS - len(subject_beginning) - 1 - len(account_and_region_ending)
     )
+    short_name = name
     kept_end_characters = (most_name_characters - 3) // 2
-    if len(name) > most_name_characters:
-        kept_start_characters = most_name_characters - 3 - kept_end_characters
-        name = f"{name[:kept_start_characters]}...{name[-kept_end_characters:]}"
-    return f"{subject_beginning} {name}{account_and_region_ending}"
+    kept_start_characters = most_name_characters - 3 - kept_end_characters
+    while len(short_name) > most_name_characters:
+        cut_name = f"{name[:kept_start_characters]}...{name[-kept_end_characters:]}"
+        # The cut can make a link: of `aimailto:` it may leave `mailto:`.
+        short_name = break_links(cut_name)
+        kept_end_characters -= 1
+    return f"{subject_beginning} {short_name}{account_and_region_ending}"
 
 
 def format_account_and_region(account: str, region: str) -> str:

@@ -71,6 +71,18 @@ class UnreadableTarget(Struct, frozen=True):
     reason: str
 
 
+class UnmeasuredQueues(Struct, frozen=True):
+    """The names of the queues that a scan did not measure, by the reason.
+
+    Attributes:
+        without_budget: the budget of metrics or the time was spent.
+        with_metric_gap: CloudWatch lacks some of their counts.
+    """
+
+    without_budget: Sequence[str] = ()
+    with_metric_gap: Sequence[str] = ()
+
+
 class ScanReport(Struct, frozen=True):
     """The notification, and the topics (queue and symptom) of the findings that it names.
 
@@ -85,7 +97,7 @@ def describe_scan_report(
     findings: Sequence[ReportedFinding],
     unreadable_targets: Sequence[UnreadableTarget],
     unreported_count: int,
-    unmeasured_names: Sequence[str],
+    unmeasured_queues: UnmeasuredQueues,
     place: AccountAndRegion,
 ) -> ScanReport:
     """Return the notification about findings that are new, or that people are reminded of.
@@ -95,8 +107,7 @@ def describe_scan_report(
         unreadable_targets: what could not be looked at for hours, in the order of naming.
         unreported_count: the number of further findings for which Mendq has no space to note that
             they were reported.
-        unmeasured_names: the names of the queues that this scan did not measure, because the budget
-            or the time was spent.
+        unmeasured_queues: the queues that this scan did not measure.
         place: the account and the region.
     """
     subject = make_subject(
@@ -114,7 +125,7 @@ def describe_scan_report(
         opening_lines = _make_opening_lines(
             findings, unreadable_targets, len(named_topics), unreported_count
         )
-        opening_lines += _describe_unmeasured_queues(unmeasured_names)
+        opening_lines += _describe_unmeasured_queues(unmeasured_queues)
         named_findings = [finding for finding in findings if finding.topic in named_topics]
         sections = _make_sections(named_findings, named_targets, place.region)
         whole_body = make_body(opening_lines, sections, sys.maxsize)
@@ -160,18 +171,31 @@ def _make_opening_lines(
     return opening_lines
 
 
-def _describe_unmeasured_queues(queue_names: Sequence[str]) -> list[str]:
-    """Return one line about the queues that were not measured; none if there are no such queues."""
-    if not queue_names:
-        return []
+def _describe_unmeasured_queues(unmeasured_queues: UnmeasuredQueues) -> list[str]:
+    """Return a line for each reason why queues were not measured, with the queues' names."""
+    lines = list[str]()
+    if unmeasured_queues.without_budget:
+        lines.append(
+            "Not measured, because the scan's budget of metrics or time was spent: "
+            f"{_list_names(unmeasured_queues.without_budget)}. If that repeats, raise "
+            "limits.scanMetricsPerDay."
+        )
+    if unmeasured_queues.with_metric_gap:
+        lines.append(
+            "Not measured, because CloudWatch lacks some of their counts: "
+            f"{_list_names(unmeasured_queues.with_metric_gap)}. The next scan tries again."
+        )
+    return lines
+
+
+def _list_names(queue_names: Sequence[str]) -> str:
+    """Return the first names as a list, and how many more there are."""
     named = [
         to_plain_text(name, _MOST_NAME_CHARACTERS) for name in queue_names[:_MOST_UNMEASURED_QUEUES]
     ]
     more_count = len(queue_names) - len(named)
     more_text = f" and {format_count(more_count, 'more queue')}" if more_count else ""
-    names_text = f"{', '.join(named)}{more_text}"
-    sentence = f"Not measured, because the metrics or the time were used up: {names_text}."
-    return [f"{sentence} If that repeats, raise limits.scanMetricsPerDay."]
+    return f"{', '.join(named)}{more_text}"
 
 
 def _make_sections(

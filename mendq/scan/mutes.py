@@ -106,6 +106,7 @@ def _list_unchecked_names(
         return frozenset(queue_names) & _list_names(unchecked_arns)
     unchecked_arns |= {
         *result.skipped_arns,
+        *result.gap_reason_by_arn,
         *result.partly_checked_arns,
         *result.unsettled_arns,
     }

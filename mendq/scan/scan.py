@@ -879,12 +879,12 @@ def _measure_batch(
     with suppress(FactsUnavailable, QueueRefusesUs):
         reader.read_function_metrics(sorted(function_names_of_batch))
     findings: list[Finding] = []
-    skip_reason_by_arn = dict[str, str]()
+    gap_reason_by_arn = dict[str, str]()
     for suspect in suspect_batch:
         if measurement_by_arn.get(suspect.queue_arn) is None:
             findings += _detect_facts(suspect, reader, error_by_arn)
             if metric_gap := reader.find_metric_gap(suspect.queue_arn, suspect.window):
-                skip_reason_by_arn[suspect.queue_arn] = metric_gap.reason
+                gap_reason_by_arn[suspect.queue_arn] = metric_gap.reason
         if suspect.queue_arn in measurement_by_arn:
             measurement = measurement_by_arn[suspect.queue_arn]
             findings += _check_measured_queue(
@@ -895,7 +895,7 @@ def _measure_batch(
         metrics=_count_later_metrics(suspect_batch, measurement_by_arn, reader),
         findings=tuple(findings),
         error_by_target=error_by_arn,
-        skip_reason_by_arn=skip_reason_by_arn,
+        gap_reason_by_arn=gap_reason_by_arn,
         configuration_by_arn={
             suspect.queue_arn: describe_configuration(suspect.facts)
             for suspect in suspect_batch

@@ -48,6 +48,7 @@ from mendq.model.severity_class import SeverityClass
 from mendq.notifications.scan_report import (
     ReportedFinding,
     ScanReport,
+    UnmeasuredQueues,
     UnreadableTarget,
     describe_scan_report,
 )
@@ -212,8 +213,11 @@ def _report_news(
     selection = select_topics_to_report(stored_note_by_key, found_topics, context.now)
     new_note_by_key = selection.note_by_key
     if selection.must_send_message:
-        unmeasured_names = sorted(parse_queue_arn(arn).name for arn in result.skipped_arns)
-        named_topics = _publish(findings, error_by_target, selection, unmeasured_names, context)
+        unmeasured_queues = UnmeasuredQueues(
+            sorted(parse_queue_arn(arn).name for arn in result.skipped_arns),
+            sorted(parse_queue_arn(arn).name for arn in result.gap_reason_by_arn),
+        )
+        named_topics = _publish(findings, error_by_target, selection, unmeasured_queues, context)
         new_note_by_key = note_named_topics(selection, named_topics, context.now)
     if new_note_by_key != stored_note_by_key:
         context.scan_store.store_report_notes(new_note_by_key)
@@ -245,7 +249,7 @@ def _publish(
     findings: Sequence[Finding],
     error_by_target: Mapping[str, Exception],
     selection: ReportSelection,
-    unmeasured_names: Sequence[str],
+    unmeasured_queues: UnmeasuredQueues,
     context: ScanOnlyContext,
 ) -> frozenset[str]:
     """Publish one message about `selection`. Return the topics that it names."""
@@ -259,7 +263,7 @@ def _publish(
         reported_findings,
         _list_unreadable_targets(error_by_target, position_by_topic),
         selection.topics_without_note,
-        unmeasured_names,
+        unmeasured_queues,
         AccountAndRegion(context.settings.account, context.clients.region),
     )
     _publish_report(report, context)

@@ -10,6 +10,7 @@ from mendq.notifications.notification import symptom_name_in_words
 from mendq.notifications.scan_report import (
     ReportedFinding,
     ScanReport,
+    UnmeasuredQueues,
     UnreadableTarget,
     describe_scan_report,
 )
@@ -46,11 +47,14 @@ def _make_unreadable(name: str, reason: str = "denied") -> UnreadableTarget:
     return UnreadableTarget(f"not looked at: {name}", 0, name, reason)
 
 
+ALL_MEASURED = UnmeasuredQueues()
+
+
 def _report(
     *findings: ReportedFinding,
     unreadable: tuple[UnreadableTarget, ...] = (),
     unreported_count: int = 0,
-    unmeasured: tuple[str, ...] = (),
+    unmeasured: UnmeasuredQueues = ALL_MEASURED,
 ) -> ScanReport:
     return describe_scan_report(
         findings, unreadable, unreported_count, unmeasured, AccountAndRegion(ACCOUNT, REGION)
@@ -61,7 +65,7 @@ def _describe(
     *findings: ReportedFinding,
     unreadable: tuple[UnreadableTarget, ...] = (),
     unreported_count: int = 0,
-    unmeasured: tuple[str, ...] = (),
+    unmeasured: UnmeasuredQueues = ALL_MEASURED,
 ) -> NotificationText:
     return _report(
         *findings,
@@ -139,15 +143,24 @@ def test_hostile_names_sentences_and_reasons_make_no_link_and_no_line_of_their_o
     report = _describe(
         _make_finding(name, sentence=other_name),
         unreadable=(hostile,) if is_unreadable else (),
-        unmeasured=(name, other_name),
+        unmeasured=UnmeasuredQueues((name,), (other_name,)),
     )
     harmless = _make_unreadable("orders")
     expected = _describe(
-        _make_finding(), unreadable=(harmless,) if is_unreadable else (), unmeasured=("a", "b")
+        _make_finding(),
+        unreadable=(harmless,) if is_unreadable else (),
+        unmeasured=UnmeasuredQueues(("a",), ("b",)),
     )
     assert find_links(report.subject) == find_links(report.body) == []
     assert report.body.count("\n") == expected.body.count("\n")
     assert report.body.replace("\n", "").isprintable()
     assert report.body.isascii()
     assert report.subject.isascii()
+    assert len(report.subject) <= MOST_SUBJECT_CHARACTERS
+
+
+def test_subject_has_no_link_that_only_the_cut_in_its_middle_made() -> None:
+    name = "mailto:a@a.comjohn.doe@x-1.s3.www.xn--p1aimailto:a@evil.evil.evil.com"
+    report = _describe(_make_finding(name))
+    assert find_links(report.subject) == []
     assert len(report.subject) <= MOST_SUBJECT_CHARACTERS

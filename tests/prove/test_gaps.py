@@ -109,5 +109,5 @@ def test_queue_whose_deletes_cloudwatch_lacks_is_named_as_not_judged_with_the_me
     worlds = play(FAULTY_SCENES[:1])
     done = scan_worlds(worlds, 0, lose_points=lose_minutes_of(DELETED, 1_000, 0))
     (source_arn,) = (queue.arn for queue in worlds[0].queues if "-dlq" not in queue.name)
-    assert f"no datapoint of {DELETED}" in done.skip_reason_by_arn[source_arn]
+    assert f"no datapoint of {DELETED}" in done.gap_reason_by_arn[source_arn]
     assert source_arn not in {finding.queue_arn for finding in done.findings}

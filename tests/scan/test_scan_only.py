@@ -386,9 +386,22 @@ def test_message_names_at_most_ten_of_the_queues_that_were_not_measured_in_one_l
     ((_, text),) = stack.scan_next_hour()
     names = ", ".join(f"q-{number:02}" for number in range(10))
     assert (
-        f"Not measured, because the metrics or the time were used up: {names} and 2 more queues. "
-        "If that repeats, raise limits.scanMetricsPerDay."
+        f"Not measured, because the scan's budget of metrics or time was spent: {names} and 2 more "
+        "queues. If that repeats, raise limits.scanMetricsPerDay."
     ) in text.splitlines()
+
+
+def test_message_does_not_ask_for_more_metrics_if_cloudwatch_lacks_counts_of_a_queue(
+    stack: ScanOnlyRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dlq_arn = make_short_retention_dlq(stack.scanner)
+    finding = Finding(dlq_arn, EXPIRES_SOON, "it keeps messages for 1 d")
+    gaps = {dlq_arn.removesuffix("-dlq"): "CloudWatch has no datapoint"}
+    result = ScanResult(findings=(finding,), gap_reason_by_arn=gaps)
+    monkeypatch.setattr("mendq.scan.scan_only.scan", lambda *_: iter([result]))
+    ((_, text),) = stack.scan_next_hour()
+    assert "scanMetricsPerDay" not in text
+    assert "Not measured, because CloudWatch lacks some of their counts: orders." in text
 
 
 def test_message_has_no_line_about_unmeasured_queues_if_all_were_measured(

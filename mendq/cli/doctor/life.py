@@ -224,6 +224,8 @@ class HourlyScan(Struct, frozen=True, dict=True):
     # Symptoms that could not be judged on some queues, with the reason.
     not_judged: dict[str, str] = {}
     skipped: frozenset[str] = frozenset()
+    # By ARN, why a queue was not measured, although CloudWatch was asked.
+    metric_gaps: dict[str, str] = {}
     # Findings that the document only counts. The summary of a scan-only stack names none.
     findings_left_out: int = 0
     # Findings that a mute of the settings hides.
@@ -247,6 +249,8 @@ class HourlyScan(Struct, frozen=True, dict=True):
         skipped_text = (
             f"{skipped_count:,} skipped for the budget" if skipped_count else "none skipped"
         )
+        if self.metric_gaps:
+            skipped_text += f", {len(self.metric_gaps):,} without complete metrics"
         failed_text = f", {self.failed:,} failed" if self.failed else ""
         return (
             f"{format_minute(self.at)}, {self.queues_scanned:,} queues, "
@@ -369,6 +373,9 @@ def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Chec
         return Check("scan", Status.WARN, sentence, log_remedy)
     if scan.skipped_for_budget:
         return Check("scan", Status.WARN, sentence, "raise limits.scanMetricsPerDay, and deploy")
+    if scan.metric_gaps:
+        remedy = "nothing to do unless it repeats: the next scan asks CloudWatch again"
+        return Check("scan", Status.WARN, sentence, remedy)
     if scan.not_judged:
         unjudged_texts = [f"{symptom}, because {why}" for symptom, why in scan.not_judged.items()]
         sentence += f"; not judged: {'; '.join(unjudged_texts)}"

@@ -396,16 +396,18 @@ def _print_dry_run(
     elif not dry_run.queues:
         out.say("no queue is managed, so none was looked at", "yellow")
         out.say("tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe", "dim")
-    elif scan_result.error_by_target or scan_result.skipped_arns:
+    elif scan_result.error_by_target or scan_result.skipped_arns or scan_result.gap_reason_by_arn:
         out.say("nothing was found in what was judged", "yellow")
     else:
         out.say("nothing was found", "green")
     out.say("")
     metrics_per_hour = dry_run.count_metrics_per_hour(scan_result, action_by_finding)
     skipped_count = len(scan_result.skipped_arns)
+    gap_count = len(scan_result.gap_reason_by_arn)
+    gaps_text = f"{gap_count:,} without complete metrics, " if gap_count else ""
     out.say(
         f"{scan_result.queues_scanned:,} queues looked at, {scan_result.suspects:,} suspects, "
-        f"{scan_result.measured:,} measured, {skipped_count:,} skipped for the budget, "
+        f"{scan_result.measured:,} measured, {skipped_count:,} skipped for the budget, {gaps_text}"
         f"{len(scan_result.reported_findings):,} findings"
     )
     _print_mutes(

@@ -131,6 +131,7 @@ def describe_last_scan(
                 "found": scan.symptoms_by_queue.get(queue_arn, []),
                 "not_looked_at": scan.not_looked_at.get(queue_arn, ""),
                 "skipped_for_budget": queue_arn in scan.skipped,
+                "metric_gap": scan.metric_gaps.get(queue_arn, ""),
             }
     return None
 
@@ -158,7 +159,9 @@ def _describe_scan(last_scan: Mapping[str, Any] | None) -> str:
     if last_scan["found"]:
         finding_texts.append(", ".join(last_scan["found"]))
     if last_scan["skipped_for_budget"]:
-        finding_texts.append("not measured, for the budget")
+        finding_texts.append("not measured, because the scan's budget of metrics or time was spent")
+    if last_scan["metric_gap"]:
+        finding_texts.append(f"not measured: {last_scan['metric_gap']}")
     if last_scan["not_looked_at"]:
         finding_texts.append(f"not or not wholly looked at: {last_scan['not_looked_at']}")
     sentence = "; ".join(finding_texts) or "nothing found"

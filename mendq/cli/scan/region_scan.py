@@ -300,6 +300,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             **dict.fromkeys(arns_of_queues_tagged_off, _OFF_TAG_NOTE),
             **dict.fromkeys(scan_result.partly_checked_arns, _PARTLY_CHECKED_NOTE),
             **dict.fromkeys(scan_result.skipped_arns, _METRIC_LIMIT_NOTE),
+            **scan_result.gap_reason_by_arn,
             **dict.fromkeys(scan_result.unsettled_arns, too_new_note),
             # AWS names the policy that refused at the end of a long line.
             **{target: describe_error(error)[:600] for target, error in error_by_target.items()},

@@ -49,6 +49,7 @@ def test_queues_lists_each_queue_with_the_result_of_its_last_scan(operator: Oper
     newest = ScanResult(
         findings=(Finding(make_arn("b-found"), "dlq_missing", "it has none"),),
         skip_reason_by_arn={make_arn("c-skipped"): "spent"},
+        gap_reason_by_arn={make_arn("b-found"): "CloudWatch lacks counts"},
         error_by_target={
             make_arn("d-failed"): FactsUnavailable("it \x1b[2J refuses us" + "x" * 400)
         },
@@ -64,7 +65,8 @@ def test_queues_lists_each_queue_with_the_result_of_its_last_scan(operator: Oper
     assert thought["e-later"]["at"][:13] == f"{before:%Y-%m-%dT%H}", "the newest has not come to it"
     output = operator.read_output("queues")
     assert "nothing found" in output
-    assert "not measured, for the budget" in output
+    assert "not measured, because the scan's budget of metrics or time was spent" in output
+    assert "dlq_missing; not measured: CloudWatch lacks counts" in output
     assert r"not or not wholly looked at: it \x1b[2J refuses us" in output
 
 

@@ -150,6 +150,11 @@ def _put_scan_result(operator: Operator, at: datetime, **over: Any) -> None:
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
 
 
+def test_summary_of_a_scan_counts_the_queues_whose_metrics_are_not_complete() -> None:
+    scan = HourlyScan(NOW, 30, 9, 5, 0, [], metric_gaps={"arn": "CloudWatch lacks counts"})
+    assert "none skipped, 1 without complete metrics" in scan.summary
+
+
 def test_doctor_reads_no_scan_until_the_first_scan_ended(operator: Operator) -> None:
     assert read_last_scan(operator.account) is None
     assert ScanStore(operator.aws.clients.dynamodb, "case_store", "scan").claim_stretch(NOW)

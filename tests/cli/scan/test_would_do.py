@@ -101,8 +101,8 @@ def test_dry_run_reports_that_heal_asks_for_no_metric_again_if_it_writes_nothing
 ) -> None:
     _make_failing_queues(operator, "a", "b")
     report = operator.run_json("scan", "--dry-run")
-    assert report["metrics_asked"] == sum(metric_counts) == 14
-    assert report["metrics_an_hour"] == 14, "heal uses what the scan has read"
+    assert report["metrics_asked"] == sum(metric_counts) == 18
+    assert report["metrics_an_hour"] == 18, "heal uses what the scan has read"
 
 
 def test_dry_run_reads_no_metric_if_max_metrics_is_below_what_it_needs(
