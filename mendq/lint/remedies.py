@@ -50,7 +50,11 @@ from mendq.lint.times import make_retention_lines
 from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.admission import Answer, is_denied
 from mendq.model.limits import Limits
-from mendq.model.mapping import LOWEST_MAXIMUM_CONCURRENCY, RUNS_OF_FIRST_POLLERS
+from mendq.model.mapping import (
+    LOWEST_MAXIMUM_CONCURRENCY,
+    MODES_EXCLUDE_EACH_OTHER,
+    RUNS_OF_FIRST_POLLERS,
+)
 from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.plan import Plan
 from mendq.model.policy import parse_statements
@@ -70,8 +74,8 @@ _GENERATED_QUEUE_COMMENT = (
     "that it needs, and name it here"
 )
 _GENERATED_POLICY_COMMENT = (
-    "# SAM or the framework writes this queue's policy, and SQS keeps one: to add a statement, "
-    "declare the subscription and the policy yourself"
+    "# SAM or the Serverless Framework generates this queue's policy, and a second policy would "
+    "replace it: declare the subscription and the whole policy yourself"
 )
 Remedy = Callable[[DeclaredQueue, DeclaredQueues], TemplateLines]
 
@@ -126,7 +130,10 @@ def make_mapping_refusal_remedy(
     consumer: DeclaredConsumer, reason: str, declared_queues: DeclaredQueues
 ) -> TemplateLines:
     """Return a comment that says what to change in the mapping so that Lambda accepts it."""
-    return (f"# change {_name_resource(consumer.mapping_id, declared_queues)}: {reason}",)
+    mapping_name = _name_resource(consumer.mapping_id, declared_queues)
+    if reason == MODES_EXCLUDE_EACH_OTHER:
+        return (f"# {mapping_name}: remove MaximumConcurrency, or leave provisioned mode",)
+    return (f"# change {mapping_name}: {reason}",)
 
 
 def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
@@ -257,10 +264,17 @@ def _list_deny_advice(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> 
         if is_by_policy and queue.policy is not None and _is_denied(producer, queue):
             name = declared_queues.resolver.replace_arns_by_logical_ids(producer.name)
             policy_name = _name_resource(queue.policy.logical_id, declared_queues)
-            yield (
-                f"# a Deny of {policy_name} refuses {to_terminal_text(name)}. Except AWS's "
-                "services from it: Bool aws:PrincipalIsAWSService false"
-            )
+            if producer.has_role:
+                yield (
+                    f"# a Deny of {policy_name} refuses the role of {to_terminal_text(name)}. Let "
+                    "the role out of it: add ArnNotEquals aws:PrincipalArn with the role's ARN to "
+                    "its Condition"
+                )
+            else:
+                yield (
+                    f"# a Deny of {policy_name} refuses {to_terminal_text(name)}. Let AWS's "
+                    "services out of it: add Bool aws:PrincipalIsAWSService false to its Condition"
+                )
 
 
 def _list_missing_grants(
@@ -412,7 +426,11 @@ def _find_consumer_with_small_concurrency(queue: DeclaredQueue) -> DeclaredConsu
 
 
 def _make_concurrency_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
-    """Return the limit that fits the reserved concurrency, or a comment about what to reserve."""
+    """Return the MaximumConcurrency that fits the function's reserved concurrency.
+
+    Return a comment with the concurrency to reserve if no MaximumConcurrency fits, or if the
+    mapping is in provisioned mode.
+    """
     consumer = _find_consumer_with_small_concurrency(queue)
     if consumer is None:
         return ()
@@ -439,14 +457,18 @@ def _make_concurrency_lines(queue: DeclaredQueue, declared_queues: DeclaredQueue
 
 
 def _make_throttled_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
-    """Return a comment about the reserved concurrency of 0, by the name of the file's language."""
-    function_ids = (
-        declared_queues.resolver.find_function_id(consumer.name)
-        for consumer in queue.lambda_consumers
-        if consumer.reserved_concurrency == 0
-    )
-    setting_name = declared_queues.template.name_reserved_concurrency(next(function_ids, "") or "")
-    return (f"# leave its function's {setting_name} out, or reserve more than 0",)
+    """Return a comment about the first function with a reserved concurrency of 0.
+
+    The comment names the setting as the file's language does. Empty if there is no such function.
+    """
+    for consumer in queue.lambda_consumers:
+        if consumer.reserved_concurrency == 0:
+            function_id = declared_queues.resolver.find_function_id(consumer.name) or ""
+            setting_name = declared_queues.template.name_reserved_concurrency(function_id)
+            function = _name_function(consumer, declared_queues)
+            least = RUNS_OF_FIRST_POLLERS
+            return (f"# remove {setting_name} of {function}, or set it to at least {least}",)
+    return ()
 
 
 def _make_filter_lines(queue: DeclaredQueue, _declared_queues: DeclaredQueues) -> TemplateLines:
@@ -498,7 +520,8 @@ _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
     SERVICE_CANNOT_USE_KEY.name: _make_sqs_keys_lines,
     MAX_RECEIVE_COUNT_TOO_LOW.name: _make_receive_count_lines,
     REDRIVE_CYCLE.name: _CommentRemedy(
-        "leave {} out here: a DLQ has none that leads back", REDRIVE_POLICY_ATTRIBUTE
+        "remove {} here: it sends the DLQ's messages back to the first queue",
+        REDRIVE_POLICY_ATTRIBUTE,
     ),
     DLQ_TYPE_MISMATCH.name: _CommentRemedy(
         "name a queue of its own type in {}", REDRIVE_POLICY_ATTRIBUTE

@@ -45,6 +45,8 @@ IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY = 5
 # A receive of an idle queue waits 20 s.
 IDLE_RECEIVES_PER_MINUTE = 3
 
+MODES_EXCLUDE_EACH_OTHER = "MaximumConcurrency and provisioned mode exclude each other"
+
 
 @dataclass(frozen=True)
 class ProvisionedPollers:
@@ -89,13 +91,13 @@ def list_mapping_refusals(settings: MappingSettings) -> Iterator[str]:
     maximum_concurrency = settings.maximum_concurrency
     pollers = settings.provisioned_pollers
     if maximum_concurrency is not None and pollers is not None:
-        yield "MaximumConcurrency and provisioned mode exclude each other"
+        yield MODES_EXCLUDE_EACH_OTHER
     if maximum_concurrency is not None and not (
         LOWEST_MAXIMUM_CONCURRENCY <= maximum_concurrency <= HIGHEST_MAXIMUM_CONCURRENCY
     ):
         yield (
-            f"MaximumConcurrency must be {LOWEST_MAXIMUM_CONCURRENCY} to "
-            f"{HIGHEST_MAXIMUM_CONCURRENCY:,}"
+            f"MaximumConcurrency is {maximum_concurrency:,}, and Lambda accepts "
+            f"{LOWEST_MAXIMUM_CONCURRENCY} to {HIGHEST_MAXIMUM_CONCURRENCY:,}"
         )
     if pollers is not None:
         yield from _list_poller_refusals(pollers)
@@ -107,9 +109,12 @@ def _list_batch_refusals(settings: MappingSettings) -> Iterator[str]:
     window_seconds = settings.batching_window_seconds
     is_batch_possible = 1 <= batch_size <= LARGEST_BATCH_SIZE
     if not is_batch_possible:
-        yield f"BatchSize must be 1 to {LARGEST_BATCH_SIZE:,}"
+        yield f"BatchSize is {batch_size:,}, and Lambda accepts 1 to {LARGEST_BATCH_SIZE:,}"
     if not 0 <= window_seconds <= LONGEST_BATCHING_WINDOW_SECONDS:
-        yield f"MaximumBatchingWindowInSeconds must be 0 to {LONGEST_BATCHING_WINDOW_SECONDS}"
+        yield (
+            f"MaximumBatchingWindowInSeconds is {window_seconds:,}, and Lambda accepts 0 to "
+            f"{LONGEST_BATCHING_WINDOW_SECONDS}"
+        )
     is_large_batch = is_batch_possible and batch_size > LARGEST_BATCH_WITHOUT_WINDOW
     if settings.is_fifo and is_large_batch:
         yield f"a FIFO queue has a BatchSize of at most {LARGEST_BATCH_WITHOUT_WINDOW}"
@@ -125,8 +130,14 @@ def _list_batch_refusals(settings: MappingSettings) -> Iterator[str]:
 def _list_poller_refusals(pollers: ProvisionedPollers) -> Iterator[str]:
     """Yield each reason why Lambda refuses the numbers of pollers."""
     if not FEWEST_POLLERS <= pollers.minimum <= LARGEST_MINIMUM_POLLERS:
-        yield f"MinimumPollers must be {FEWEST_POLLERS} to {LARGEST_MINIMUM_POLLERS}"
+        yield (
+            f"MinimumPollers is {pollers.minimum:,}, and Lambda accepts {FEWEST_POLLERS} to "
+            f"{LARGEST_MINIMUM_POLLERS}"
+        )
     if not FEWEST_POLLERS <= pollers.maximum <= LARGEST_MAXIMUM_POLLERS:
-        yield f"MaximumPollers must be {FEWEST_POLLERS} to {LARGEST_MAXIMUM_POLLERS:,}"
+        yield (
+            f"MaximumPollers is {pollers.maximum:,}, and Lambda accepts {FEWEST_POLLERS} to "
+            f"{LARGEST_MAXIMUM_POLLERS:,}"
+        )
     if pollers.minimum > pollers.maximum:
         yield "MinimumPollers must be at most MaximumPollers"

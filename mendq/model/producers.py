@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mendq.model.admission import Answer, Call, is_admitted
+from mendq.model.admission import Answer, Call, is_admitted, is_denied
 from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.policy import Statement
 
@@ -174,10 +174,10 @@ def list_admissions(
 def _admit_role(
     producer: Producer, call: Call, queue_answer: Answer, queue_statements: tuple[Statement, ...]
 ) -> ProducerAdmission:
-    """Return whether a producer with a role may send.
+    """Return whether a producer with a role may send, and what refuses it.
 
     In one account, a grant of the queue's policy to the role or a grant of the role is enough. A
-    deny of the queue's policy refuses in any case.
+    deny of the queue's policy refuses in any case: no grant of the role helps against it.
     """
     denials = _list_possible_denials(call, queue_statements)
     answer = is_admitted(call, (*producer.role_statements, *denials), is_identity=True)
@@ -187,6 +187,8 @@ def _admit_role(
         return ProducerAdmission(producer, Answer.UNKNOWN)
     if answer is Answer.NO and not producer.knows_whole_role:
         answer = Answer.UNKNOWN
+    if answer is Answer.NO and is_denied(call, queue_statements):
+        return ProducerAdmission(producer, Answer.NO, RefusingPolicy.QUEUE_POLICY)
     return ProducerAdmission(producer, answer, RefusingPolicy.ROLE)
 
 

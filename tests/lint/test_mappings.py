@@ -71,15 +71,15 @@ def _list_reasons(result: LintResult, place: str) -> list[str]:
         ),
         (
             {"ProvisionedPollerConfig": {"MinimumPollers": 1}},
-            "Lambda refuses the mapping: MinimumPollers must be 2 to 200",
+            "Lambda refuses the mapping: MinimumPollers is 1, and Lambda accepts 2 to 200",
         ),
         (
             {"ProvisionedPollerConfig": {"MaximumPollers": 10_001}},
-            "Lambda refuses the mapping: MaximumPollers must be 2 to 10,000",
+            "Lambda refuses the mapping: MaximumPollers is 10,001, and Lambda accepts 2 to 10,000",
         ),
         (
             {"ScalingConfig": {"MaximumConcurrency": 1}},
-            "Lambda refuses the mapping: MaximumConcurrency must be 2 to 1,000",
+            "Lambda refuses the mapping: MaximumConcurrency is 1, and Lambda accepts 2 to 1,000",
         ),
         (
             {"BatchSize": 11},
@@ -91,7 +91,7 @@ def _list_reasons(result: LintResult, place: str) -> list[str]:
         ),
         (
             {"BatchSize": 10_001},
-            "Lambda refuses the mapping: BatchSize must be 1 to 10,000",
+            "Lambda refuses the mapping: BatchSize is 10,001, and Lambda accepts 1 to 10,000",
         ),
         (
             {"is_fifo": True, "MaximumBatchingWindowInSeconds": 1},
@@ -159,7 +159,7 @@ def test_lint_reads_the_nested_blocks_of_a_mapping_in_a_terraform_plan() -> None
     assert _lint_plan(provisioned_poller_config=pollers) == []
     few = [{"minimum_pollers": 1, "maximum_pollers": None}]
     assert _lint_plan(provisioned_poller_config=few) == [
-        "Lambda refuses the mapping: MinimumPollers must be 2 to 200"
+        "Lambda refuses the mapping: MinimumPollers is 1, and Lambda accepts 2 to 200"
     ]
 
 

@@ -175,7 +175,7 @@ def test_lint_of_a_subscription_to_an_own_queue_says_that_sam_writes_its_policy(
     (remedy,) = [
         finding.remedy for finding in result.findings if finding.symptom == "tls_not_enforced"
     ]
-    assert remedy[0].startswith("# SAM or the framework writes this queue's policy")
+    assert remedy[0].startswith("# SAM or the Serverless Framework generates this queue's policy")
 
 
 def test_lint_judges_other_functions_if_sam_cannot_expand_one_and_says_why() -> None:
@@ -221,7 +221,7 @@ def test_lint_lists_an_application_of_a_repository_as_not_judged() -> None:
     assert _list_findings(result) == []
     (unchecked,) = result.not_judged
     assert unchecked.path == "Resources.App"
-    assert unchecked.because.startswith("a nested stack: its template is no file")
+    assert unchecked.because.startswith("a nested stack: its template is not a file")
 
 
 def test_lint_reads_a_connector_between_topic_and_queue_as_the_queues_policy() -> None:
@@ -237,7 +237,7 @@ def test_lint_reads_a_connector_between_topic_and_queue_as_the_queues_policy() -
     (remedy,) = [
         finding.remedy for finding in result.findings if finding.symptom == "tls_not_enforced"
     ]
-    assert remedy[0].startswith("# SAM or the framework writes this queue's policy")
+    assert remedy[0].startswith("# SAM or the Serverless Framework generates this queue's policy")
 
 
 def test_lint_of_a_sam_template_in_json_gives_the_same_findings() -> None:

@@ -125,6 +125,9 @@ def _describe_cause(refusal: ProducerAdmission) -> tuple[str, str]:
             f"the policy of its KMS key does not let {sender} use the key ({actions})",
             consequence,
         )
+    if producer.has_role:
+        # A role needs no grant of the queue's policy, so only a deny of it can refuse the role.
+        return "a Deny of its policy refuses the role of {} (sqs:SendMessage)", consequence
     return f"its policy does not let {sender} send (sqs:SendMessage)", consequence
 
 
