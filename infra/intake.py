@@ -69,7 +69,7 @@ class Intake(Construct):
         )
         self._add_rule(
             "RefusedMappings",
-            "Event source mappings of queues that Lambda refused",
+            "Failed calls that create or change an event source mapping of a queue",
             _make_refused_mapping_pattern(),
         )
         self._add_rule(

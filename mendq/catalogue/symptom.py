@@ -68,7 +68,7 @@ class QuotaSection:
     quota_code: str = ""
 
     def __call__(self, facts: Facts) -> tuple[Section, ...]:
-        """Return the section for the queue of `facts`."""
+        """Return the notification's section about this quota, for the queue in `facts`."""
         section = describe_quota(
             facts.queue_arn, self.name, self.default, self.service_code, self.quota_code
         )

@@ -267,7 +267,10 @@ FOLLOW_UP_TRANSITIONS = (
         states_before=(State.APPLIED,),
         condition=CaseCondition.SYMPTOM_ABSENT_WITHOUT_HARM_DATA,
         state_after=State.UNVERIFIED,
-        because="it did not show again; CloudWatch has too little data to show if it does harm",
+        because=(
+            "the fault did not show again, and CloudWatch has too little data to tell whether the "
+            "fix does harm"
+        ),
     ),
     FollowUpTransition(
         states_before=(State.APPLIED,),
@@ -292,8 +295,8 @@ FOLLOW_UP_TRANSITIONS = (
         condition=CaseCondition.NO_HARM_DATA_AFTER_A_WEEK,
         state_after=State.CLOSED,
         because=(
-            "it was never verified: after a week CloudWatch has too little data to show if it does "
-            "harm"
+            "the fix stays and was never verified: in a week CloudWatch had too little data to "
+            "tell whether it does harm. Check that the queue's consumers work"
         ),
     ),
     FollowUpTransition(

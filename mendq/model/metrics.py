@@ -110,10 +110,10 @@ class DaysOfTraffic:
 
     @property
     def is_wait_usual(self) -> bool:
-        """True if consumers often receive for as long as now before they delete.
+        """True if the present wait since the last delete is usual for the queue's consumers.
 
         A wait is the number of hours with receives between two hours with deletes. The present
-        wait, since the last delete, is usual if at least LEAST_LONG_WAITS others were as long.
+        wait is usual if at least LEAST_LONG_WAITS others were as long.
         """
         if not self.hours_with_deletes:
             return False
@@ -737,8 +737,8 @@ class MetricGap:
                 "has others of the queue: a missing count is not 0"
             )
         return (
-            "CloudWatch lacks counts of some minutes, and the time without such a gap is too short "
-            "to judge: a missing count is not 0"
+            "CloudWatch has no counts of some minutes, and no time without a gap is long enough to "
+            "judge the queue: a missing count is not 0. The next scan tries again"
         )
 
 

@@ -63,8 +63,8 @@ _MEANING_BY_CLASS = {
     ),
     SeverityClass.MAY_LOSE: "Messages can be lost or handled twice under load or after a failure.",
     SeverityClass.HYGIENE: (
-        "Nothing that people want to keep is at risk: encryption, alarms, tags, cost, and messages "
-        "that may expire on purpose."
+        "No message is in danger because of it: encryption, alarms, tags, cost, and messages that "
+        "may expire on purpose."
     ),
 }
 

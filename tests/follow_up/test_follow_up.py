@@ -101,8 +101,14 @@ def test_fix_that_helps_is_verified_watched_and_closed_without_a_notification(
 
 
 NO_HARM_DATA_REASONS = (
-    "it did not show again; CloudWatch has too little data to show if it does harm",
-    "it was never verified: after a week CloudWatch has too little data to show if it does harm",
+    (
+        "the fault did not show again, and CloudWatch has too little data to tell whether the fix "
+        "does harm"
+    ),
+    (
+        "the fix stays and was never verified: in a week CloudWatch had too little data to tell "
+        "whether it does harm. Check that the queue's consumers work"
+    ),
 )
 
 

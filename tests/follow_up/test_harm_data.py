@@ -146,7 +146,7 @@ def test_step_is_not_verified_if_cloudwatch_has_no_data_that_could_show_harm(
     assert evidence.lacks_harm_data
     assert moved is not None
     assert (moved.state, moved.code) == (State.UNVERIFIED, "")
-    assert moved.reason.endswith("CloudWatch has too little data to show if it does harm")
+    assert moved.reason.endswith("CloudWatch has too little data to tell whether the fix does harm")
 
 
 @BY_NAME

@@ -139,7 +139,7 @@ def test_limits_of_two_mappings_that_exceed_the_reserve_together_are_reported_on
     resources = _make_two_mappings(*limits)
     (finding,) = _list_findings(resources)
     assert (finding.symptom, finding.path) == ("concurrency_too_small", "Resources.ReadsToo")
-    assert f"run {sum(limits[1:])} times at once together" in finding.because
+    assert f"together allow {sum(limits[1:])} runs at once" in finding.because
     assert remedy in "\n".join(finding.remedy)
     if not remedy.startswith("#"):
         resources["ReadsToo"]["Properties"] |= yaml.safe_load("\n".join(finding.remedy))
@@ -311,7 +311,7 @@ WINDOW = {"SqsQueueParameters": {"MaximumBatchingWindowInSeconds": 10}}
         (30, 185, {"Enrichment": {"Fn::GetAtt": ["Bill", "Arn"]}}, "may_lose", "360 s"),
     ],
 )
-def test_pipe_needs_six_times_what_its_functions_may_run(
+def test_pipe_needs_a_visibility_timeout_of_six_times_what_its_functions_may_run(
     timeout: int, visibility: int, pipe: dict[str, Any], severity_class: str, advice: str
 ) -> None:
     (finding,) = _lint_pipe(timeout, visibility, **pipe)

@@ -73,10 +73,10 @@ def find_fault_in_template(facts: Facts) -> DetectedFault | None:
         if _exceeds_reserve_together(consumer):
             runs_of_all = consumer.runs_of_earlier_mappings + (consumer.most_runs or 0)
             return DetectedFault(
-                f"its event source mapping and the earlier ones of {consumer.name} let the "
-                f"function run {runs_of_all:,} times at once together, and its reserved "
-                f"concurrency is {consumer.reserved_concurrency:,}: the rest is throttled and "
-                "given back, and each try counts as a receive",
+                f"the event source mappings of {consumer.name}, this one among them, together "
+                f"allow {runs_of_all:,} runs at once, and the function's reserved concurrency is "
+                f"{consumer.reserved_concurrency:,}: Lambda throttles the rest, and each throttled "
+                "try counts as a receive",
                 mapping_id=consumer.mapping_id,
             )
     return None
@@ -147,7 +147,7 @@ def _make_consumers(
 CONCURRENCY_TOO_SMALL = ReportedSymptom(
     name="concurrency_too_small",
     sentence="The function's reserved concurrency is lower than the number of runs that Lambda "
-    "starts at once for this queue.",
+    "may start at once.",
     plan_in_words="Report it; concurrency is for the owners of the account's functions to share.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),

@@ -188,7 +188,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         start_command = _make_function_command(facts, "delete-function-concurrency")
         advice = (
             f"To start the function again: {start_command}. If it is off on purpose, disable its "
-            "event source mapping"
+            "event source mapping, so that the messages stay in the queue"
         )
         reason = f"{facts.found}. {consequence_text}. {advice}"
     else:

@@ -138,10 +138,11 @@ def _make_example(
 
 MAPPING_REFUSED = FixedSymptom(
     name="mapping_refused",
-    sentence="Lambda refuses to read the queue, because its visibility timeout is below the "
-    "function's timeout.",
-    plan_in_words="Propose six times the function's timeout, never over the ceiling; if the queue "
-    "is gone by now, say which value its template needs.",
+    sentence="Lambda refuses an event source mapping of the queue, because the queue's visibility "
+    "timeout is below the function's timeout.",
+    plan_in_words="Propose six times the function's timeout, never over "
+    "limits.visibilityCeilingSeconds; if the queue is gone by now, say which value its template "
+    "needs.",
     habit="keeps being deployed with a visibility timeout below its function's timeout",
     aws_page=_LAMBDA_PAGE,
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),

@@ -425,10 +425,11 @@ def _rank_source(facts_of_source: Facts) -> tuple[bool, bool, bool]:
 
 
 def _select_source(facts: Facts, source_arn: str) -> Facts:
-    """Return the facts without the other sources, and without the symptoms open only there.
+    """Return the facts as if `source_arn` were the DLQ's only source.
 
-    `open_symptoms` does not say at which queue a symptom is open. A symptom at the DLQ itself is
-    left out too if it is open at another source. It does not make messages fail at this source.
+    Symptoms that are open at other sources and not at this one are removed. A symptom that is open
+    both at the DLQ and at another source is removed too, because `open_symptoms` does not say where
+    a symptom is open. That is safe: no symptom of the DLQ makes messages fail at this source.
     """
     source_cases = tuple(
         case

@@ -244,7 +244,8 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     name="visibility_timeout_too_short",
     sentence="Consumers need longer than the visibility timeout, so messages are handled twice.",
     plan_in_words="Raise VisibilityTimeout to six times what a Lambda consumer may run, or one and "
-    "a half times what a tag names, else by half; never over the ceiling, never in part.",
+    "a half times what a tag names, else by half; never over "
+    "limits.visibilityCeilingSeconds, never in part.",
     habit="keeps outrunning its visibility timeout",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     evidence_kinds=(_DUPLICATES, REFUSED_BY_LAMBDA, BELOW_NEED, BELOW_ADVICE),

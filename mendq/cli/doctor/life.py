@@ -47,7 +47,8 @@ _MOST_MUTE_CHARACTERS = 600
 # The scan leaves a symptom out only if it may not read the state of KMS keys.
 _UNCHECKED_SYMPTOMS_REMEDY = (
     "deploy this version of Mendq, which grants the scan's role kms:DescribeKey. If that is done, "
-    "the key policy must allow the account's IAM policies: docs/runbooks/kms_key_unusable.md"
+    "the key policy must allow kms:DescribeKey to the root of the key's account "
+    "(arn:aws:iam::ACCOUNT:root): docs/runbooks/kms_key_unusable.md"
 )
 
 

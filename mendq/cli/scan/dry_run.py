@@ -422,10 +422,17 @@ class DryRun(Struct, frozen=True, dict=True):
             merged_findings, earlier_symptoms_by_symptom
         ).items():
             waiting_reason_by_finding[finding] = f"{symptom_name} goes first"
+        name_with_muted = find_waiting_findings(
+            (*merged_findings, *muted_findings), earlier_symptoms_by_symptom
+        )
         for finding in find_findings_to_wait(
             merged_findings, muted_findings, earlier_symptoms_by_symptom
         ):
-            waiting_reason_by_finding.setdefault(finding, "a muted symptom goes first")
+            muted_name = name_with_muted.get(finding, "another symptom")
+            waiting_reason_by_finding.setdefault(
+                finding,
+                f"{muted_name} goes first: it is muted, but this fix waits while it is found",
+            )
         for finding in self._list_findings_over_daily_limit(
             [finding for finding in merged_findings if finding not in waiting_reason_by_finding]
         ):
