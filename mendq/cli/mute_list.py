@@ -139,7 +139,11 @@ def read_mute_list(config: Path | None) -> MuteList:
         # Only a file that the operator names may be a pipe, as in `--config <(...)`.
         is_pipe_or_device = path.exists() and not (path.is_file() or path.is_dir())
         if config is None and is_pipe_or_device:
-            raise CommandError(f"{path} is no plain file: remove it", Exit.USAGE)
+            raise CommandError(
+                f"{path} is not a regular file (a pipe or a device): remove it, or name the mute "
+                "list with --config",
+                Exit.USAGE,
+            )
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except FileNotFoundError as error:
@@ -151,7 +155,11 @@ def read_mute_list(config: Path | None) -> MuteList:
     if len(content) > _MOST_BYTES:
         raise CommandError(f"{path} is longer than {_MOST_BYTES:,} bytes", Exit.USAGE)
     if content.count(b".") > _MOST_DOTS:
-        raise CommandError(f"{path} has more than {_MOST_DOTS:,} dots", Exit.USAGE)
+        raise CommandError(
+            f"{path} is too large to read (more than {_MOST_DOTS:,} dots): mute several queues "
+            "with one *, or delete mutes that have ended",
+            Exit.USAGE,
+        )
     try:
         document = tomllib.loads(content.decode())
         mutes = read_mutes(document, SYMPTOM_BY_NAME.keys())

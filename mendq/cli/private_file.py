@@ -90,7 +90,7 @@ def write_private_file(path: Path, text: str, *, yes: bool = True) -> WrittenFil
         yes: True if a file with other content may be replaced.
 
     Raises:
-        CommandError: The file cannot be written, `path` is no plain file, or a file with other
+        CommandError: The file cannot be written, `path` is not a regular file, or a file with other
             content exists and `yes` is False. Nothing was written.
     """
     new_content = text.encode()

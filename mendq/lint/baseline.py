@@ -168,8 +168,9 @@ def _describe_stale_entry(path: Path, entry: BaselineEntry) -> StaleEntry:
     return StaleEntry(
         str(path),
         entry.symptom,
-        f"{entry.resource} in {entry.file} no longer has {entry.symptom}. Run again with "
-        "--write-baseline, so that lint reports it if it comes back",
+        f"{entry.resource} in {entry.file} no longer has {entry.symptom}. Remove this entry, so "
+        "that lint reports the fault if it comes back. --write-baseline removes it too, but "
+        "accepts every new finding of its run",
     )
 
 

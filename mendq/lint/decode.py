@@ -265,8 +265,8 @@ def _refuse_tag(yaml_event: Any) -> None:
         yaml_tag = yaml_event.tag
     if yaml_tag is not None and not _ALLOWED_TAG_REGEX.fullmatch(yaml_tag):
         raise NotATemplate(
-            f"line {yaml_event.start_mark.line + 1}: the tag {yaml_tag[:64]!r} is none of "
-            "CloudFormation's"
+            f"line {yaml_event.start_mark.line + 1}: CloudFormation does not know the "
+            f"tag {yaml_tag[:64]!r}"
         )
 
 

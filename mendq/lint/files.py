@@ -256,7 +256,7 @@ def _require_plain_file(path: Path) -> None:
     The path that the user names may be a pipe, as in `mendq lint <(cdk synth)`.
     """
     if path.exists() and not path.is_file():
-        raise NotATemplate(f"{path} is no plain file")
+        raise NotATemplate(f"{path} is not a regular file")
 
 
 def _read_content(path: Path, most_bytes: int = _MAXIMUM_BYTES_TO_READ) -> bytes:

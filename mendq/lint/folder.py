@@ -22,7 +22,7 @@ def explain_unread_file(path: Path, folder: Path) -> str:
     """
     if not is_inside_folder(path, folder):
         return "a link to a file outside the folder"
-    return "no plain file" if path.exists() and not path.is_file() else ""
+    return "not a regular file" if path.exists() and not path.is_file() else ""
 
 
 def is_inside_folder(path: Path, folder: Path) -> bool:
@@ -81,7 +81,7 @@ class TemplateFolder:
             raise NotATemplate(f"it names more than {MOST_NAMED_FILES} other files")
         try:
             if path.exists() and not path.is_file():
-                raise UnreadableTemplateFile("it is no plain file")
+                raise UnreadableTemplateFile("it is not a regular file")
             with path.open("rb") as file:
                 content = file.read(MOST_TEMPLATE_BYTES + 1)
         except (OSError, ValueError) as error:

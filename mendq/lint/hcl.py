@@ -201,14 +201,14 @@ def _find_module_name(address: str) -> str:
 
 
 def _explain_variable(value_text: str | None, new_value: str) -> str:
-    """Return a note about the variable in a value that a patch replaces. Empty without one."""
+    """Return a note about the variable in a value that a patch replaces; empty if there is none."""
     variable = _VARIABLE_REGEX.search(value_text or "")
     if variable is None:
         return ""
     name = variable.group(1)
     return (
-        f"this replaces var.{name}: each caller and stage of this module gets {new_value}. To "
-        f"change only one of them, set {name} there, and leave this line as it is"
+        f"this replaces var.{name} with {new_value} for all callers and stages. To change only one "
+        f"of them, set {name} in that caller or tfvars file, and leave this line as it is"
     )
 
 

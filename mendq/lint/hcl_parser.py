@@ -267,7 +267,7 @@ class _Parser:
         """Parse the whole text as the inside of a quoted text without escapes."""
         parts = self._parse_text_parts(_HEREDOC_LITERAL_REGEX, is_quoted=False)
         if self._offset < self._end:
-            self._fail("an expression in a text is expected")
+            self._fail("an expression inside ${...} is expected")
         return _join_parts(parts)
 
     def _fail(self, problem: str) -> None:

@@ -94,8 +94,8 @@ _SYMPTOMS_OF_MAPPINGS = (BATCH_FAILURES_NOT_REPORTED, CONCURRENCY_TOO_SMALL)
 _CHECKED_SYMPTOM_NAMES = frozenset(symptom.name for symptom in CHECKED_SYMPTOMS)
 # CloudFormation's own answer is "YAML aliases are not allowed in CloudFormation templates".
 _ALIAS_REASON = (
-    "if it can be deployed: CloudFormation takes no YAML aliases. Deploy what `aws cloudformation "
-    "package` writes, which has none"
+    "CloudFormation refuses YAML aliases. Deploy the output of `aws cloudformation package`, which "
+    "has none"
 )
 # Steps of work (see `WorkBudget`) for checking one queue and for reporting one result.
 _WORK_STEPS_PER_QUEUE = 500
@@ -420,9 +420,9 @@ def _list_refusals(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> Ite
 def _check_rival_policies(
     queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> Iterator[LintFinding]:
-    """Yield a finding if several policies set one queue's, and each refuses a producer alone.
+    """Yield a finding if several resources set a queue's policy, and each refuses a producer.
 
-    SQS keeps one of them. Which one that is depends on the order of the deployment.
+    SQS keeps only the last one that is deployed, and the order of the deployment is not known.
     """
     reasons = list[str]()
     fault = None
@@ -437,7 +437,10 @@ def _check_rival_policies(
     if fault is None:
         return
     last_policy, _ = queue.rival_policies[-1]
-    because = f"several policies set it, and SQS keeps one: {'; '.join(reasons)}"
+    policy_names = " and ".join(policy.logical_id for policy, _ in queue.rival_policies)
+    because = (
+        f"{policy_names} each set this queue's policy, and SQS keeps only one: {'; '.join(reasons)}"
+    )
     finding = _make_finding(
         declared_queues, PRODUCER_REFUSED, queue, [], replace(fault, because=because)
     )
@@ -730,7 +733,7 @@ def _check_timeout(
     consequence_text = (
         "ends before its consumers are done"
         if unmet_timeout_needs
-        else "leaves no room for retries"
+        else "is below what AWS advises, which leaves little room for retries"
     )
     need_source_text = need_with_longest_timeout.source_text
     fault_text = (

@@ -119,7 +119,9 @@ def _find_file_name(stack: TemplateResource, opened: OpenedTemplate) -> str:
     if metadata.get("aws:asset:property") == property_name:
         location = metadata.get("aws:asset:path")
     if not isinstance(location, str) or _ADDRESS_REGEX.match(location):
-        raise UnreadableTemplateFile("its template is no file below the folder of this one")
+        raise UnreadableTemplateFile(
+            "its template is not a file below this template's folder: lint it separately"
+        )
     return posixpath.normpath(posixpath.join(posixpath.dirname(opened.name), location))
 
 
@@ -260,7 +262,7 @@ class _Renamer:
         return {key: self.rename(value) for key, value in node.items()}
 
     def _prefix(self, node: Any) -> Any:
-        """Return the function that puts the stack's logical ID in front of a name."""
+        """Return an `Fn::Join` that puts the stack's logical ID in front of a name."""
         return {"Fn::Join": [".", [self._stack_id, self.rename(node)]]}
 
     def _rename_reference(self, name: str) -> str:

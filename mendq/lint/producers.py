@@ -455,7 +455,10 @@ class DeclaredProducers:
         return statements
 
     def find_key(self, key_name: str) -> tuple[str, KeyOfQueue] | None:
-        """Return the logical ID of a key, and the key. None if the template does not declare it."""
+        """Return the logical ID of the KMS key with this name or ARN, and the key.
+
+        None if the template does not declare the key.
+        """
         key_id = self._key_id_by_name.get(key_name)
         if key_id is None:
             return None

@@ -459,7 +459,8 @@ class DeclaredQueues:
         """Record a policy resource for each queue of the template that it names.
 
         SQS keeps one policy per queue. So the policy of a queue that two resources name is not
-        known. Raises UnknownValue if it is not known which queues the resource names.
+        known, unless the condition of one of them is false at the parameters' defaults. Raises
+        UnknownValue if it is not known which queues the resource names.
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html
         """
         with self.resolver.assume_made(policy_resource):
@@ -486,7 +487,9 @@ class DeclaredQueues:
             rivals.append((policy_resource, policy_text))
             if earlier_policy is not None:
                 both_policies_text = f"{earlier_policy.logical_id} and {policy_resource.logical_id}"
-                policy_text = UnknownValue(f"{both_policies_text} both set it, and SQS keeps one")
+                policy_text = UnknownValue(
+                    f"{both_policies_text} both set it, and SQS keeps only one"
+                )
             self._policy_by_arn[queue_arn] = policy_resource, policy_text
 
     def _resolve_policy_text(self, policy_resource: TemplateResource) -> str | UnknownValue:

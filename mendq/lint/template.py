@@ -326,7 +326,10 @@ class Template:
             yield from template.list_nested_templates()
 
     def _split_id(self, logical_id: str) -> tuple[str, str]:
-        """Return the nested stack of a logical ID and the ID inside it. Empty texts without one."""
+        """Split `Stack.Queue` into the nested stack's ID and the ID inside it.
+
+        Return two empty strings if the resource is not in a nested stack.
+        """
         stack_id, _, inner_id = logical_id.partition(".")
         return (stack_id, inner_id) if stack_id in self.nested.template_by_id else ("", "")
 

@@ -80,7 +80,10 @@ class _PartLinker:
         self._definition_by_address[part_address] = _make_definition(BUCKET_TYPE, bucket)
 
     def _attach_policy(self, part_address: str, part: dict[str, Any]) -> None:
-        """Add a policy to the roles that it is attached to, or to all if they are not known."""
+        """Add a policy to the roles that it is attached to.
+
+        If these are not known, every role may have it: all get a policy with unknown statements.
+        """
         del self._definition_by_address[part_address]
         policy_nodes = [self._make_policy_node(node) for node in to_list(part.get("PolicyArns"))]
         for role_node in to_list(part.get("Roles")):

@@ -197,7 +197,11 @@ def explain_unknown_call(block: Block, version: str | None) -> str:
         return "lint knows its module in versions 4 and 5 only: lint a plan"
     known_names = {*_DEFAULT_BY_INPUT, *_UNUSED_INPUTS, *_CALL_ARGUMENTS}
     unknown_names = [name for name in block.argument_by_name if name not in known_names]
-    return f"what its input {unknown_names[0][:64]} does is not known" if unknown_names else ""
+    return (
+        f"lint does not know its input {unknown_names[0][:64]}: lint a plan"
+        if unknown_names
+        else ""
+    )
 
 
 def parse_sqs_module() -> Block:

@@ -740,7 +740,9 @@ class _Module:
             collection = self._evaluate_collection(dynamic_block, variables)
             contents = dynamic_block.list_blocks("content")
             if collection is None or len(contents) != 1:
-                return UnknownPart(f"a dynamic block decides {keyword}")
+                return UnknownPart(
+                    f"{keyword} comes from a dynamic block that lint cannot work out: lint a plan"
+                )
             iterator = dynamic_block.argument_by_name.get("iterator")
             iterator_name = iterator.text.strip().strip('"') if iterator else keyword
             for key, value in list_keys_and_values(collection):
@@ -1187,7 +1189,7 @@ class _SourceReader(TerraformConverter):
             }
 
     def describe_outermost_folder(self) -> str:
-        """Return the words for the folder outside of which no module is read."""
+        """Return the name, for error messages, of the folder that limits which modules are read."""
         has_work_tree = (self.outermost_folder / ".git").exists()
         return "the git work tree" if has_work_tree else "the folder that was named"
 
@@ -1200,7 +1202,7 @@ class _SourceReader(TerraformConverter):
         ]
 
     def name_file(self, file: str) -> str:
-        """Return a file's name relative to the folder of what is linted. Empty if it is that file.
+        """Return a file's name relative to the linted folder; empty for the linted file itself.
 
         If a folder is linted, names begin with the folder: it lies in the folder above.
         """

@@ -208,7 +208,7 @@ class ValueResolver:
                 return not self._has_operand(operands, wanted=False)
             case {"Fn::Or": [*operands]}:
                 return self._has_operand(operands, wanted=True)
-        raise UnknownValue("no condition that CloudFormation would take")
+        raise UnknownValue("CloudFormation would refuse this condition")
 
     def _has_operand(self, operands: list[Any], *, wanted: bool) -> bool:
         """Return True if a condition among `operands` has the wanted value.

@@ -255,7 +255,7 @@ def _list_name_problems(
     if _is_short_text(queue):
         arn_or_url = _ARN_OR_URL_PATTERN.match(queue)
         if arn_or_url:
-            yield "queue", "not a name", f"leave out what stands before it: {arn_or_url[2]}"
+            yield "queue", "an ARN or URL is not a queue's name", f"write {arn_or_url[2]}"
         elif "*" in queue[:-1]:
             yield "queue", "a * stands before the end", "use one *, at the end, such as orders-*"
     if _is_short_text(symptom) and symptom not in known_symptoms:

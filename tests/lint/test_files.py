@@ -85,7 +85,7 @@ def test_pipe_in_a_cloud_assembly_is_refused_and_not_opened(tmp_path: Path, pipe
     out = write_cloud_assembly(tmp_path / "cdk.out", {"Shop": artifact})
     (out / pipe_name).unlink(missing_ok=True)
     os.mkfifo(out / pipe_name)
-    with pytest.raises(NotATemplate, match="no plain file"):
+    with pytest.raises(NotATemplate, match="not a regular file"):
         _list_sources(out)
 
 

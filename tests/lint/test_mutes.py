@@ -178,11 +178,11 @@ def test_mute_list_with_mistakes_exits_2_and_names_all_of_them(folder: Path) -> 
         ({"queue": 5}, "mute 1, queue: not a text"),
         (
             {"queue": "arn:aws:sqs:eu-west-1:111122223333:orders"},
-            "mute 1, queue: not a name; leave out what stands before it: orders",
+            "mute 1, queue: an ARN or URL is not a queue's name; write orders",
         ),
         (
             {"queue": "https://sqs.eu-west-1.amazonaws.com/111122223333/orders"},
-            "mute 1, queue: not a name; leave out what stands before it: orders",
+            "mute 1, queue: an ARN or URL is not a queue's name; write orders",
         ),
         ({"reason": "  "}, "mute 1, reason: not a text"),
         ({"reason": "x" * 301}, "mute 1, reason: not a text"),
@@ -250,7 +250,7 @@ def test_mute_list_that_is_a_pipe_is_refused_and_not_opened(folder: Path) -> Non
     os.mkfifo(folder / FILE_NAME)
     result = CliRunner().invoke(app, ["lint", "shop.yaml"])
     assert result.exit_code == 2
-    assert "no plain file" in result.stderr
+    assert "not a regular file" in result.stderr
 
 
 def test_mute_list_with_a_key_of_very_many_parts_is_refused_before_it_is_parsed(

@@ -193,8 +193,8 @@ def test_nested_stack_of_a_cdk_app_is_found_by_its_asset(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("location", "reason"),
     [
-        ("https://s3.amazonaws.com/b/queues.yaml", "is no file below the folder of this one"),
-        ("!Sub 's3://${Bucket}/queues.yaml'", "is no file below the folder of this one"),
+        ("https://s3.amazonaws.com/b/queues.yaml", "is not a file below this template's folder"),
+        ("!Sub 's3://${Bucket}/queues.yaml'", "is not a file below this template's folder"),
         ("../queues.yaml", "it is not below the template's folder"),
         ("/etc/hostname", "it is not below the template's folder"),
         ("link.yaml", "it is not below the template's folder"),
@@ -318,7 +318,7 @@ def test_command_judges_a_nested_template_once_if_its_outer_template_is_given_to
     inner = tmp_path / "parts" / "queues.yaml"
     assert _list_linted_files(str(inner), str(root)) == [str(root)]
     assert _list_linted_files(str(inner)) == [str(inner)]
-    assert "with its nested stacks: parts/queues.yaml" in _run_lint(str(root))
+    assert "nested templates that were checked too: parts/queues.yaml" in _run_lint(str(root))
 
 
 def test_command_judges_both_of_two_templates_that_contain_each_other(tmp_path: Path) -> None:

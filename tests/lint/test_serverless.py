@@ -293,7 +293,7 @@ def test_lint_finding_in_a_file_beside_a_serverless_file_names_that_file_and_its
         ("/etc/passwd.yml", "it is not below the template's folder"),
         ("link.yml", "it is not below the template's folder"),
         ("loop.yml", "it is not below the template's folder"),
-        ("pipe.yml", "it is no plain file"),
+        ("pipe.yml", "it is not a regular file"),
         ("none.yml", "there is no such file"),
         ("queues.js", "only YAML and JSON files are read"),
         ("broken.yml", "no YAML"),
@@ -533,7 +533,7 @@ def test_dlq_of_an_sns_event_has_the_policy_that_the_framework_writes(topic: str
     assert result.not_judged == []
     result = _lint_serverless(function, queues=f"{QUEUES_WITHOUT_POLICY}{DLQ_POLICY}")
     reasons = [place.because for place in result.not_judged]
-    assert any("both set it, and SQS keeps one" in reason for reason in reasons)
+    assert any("both set it, and SQS keeps only one" in reason for reason in reasons)
 
 
 def test_destination_and_dlq_of_a_function_must_be_standard_queues() -> None:

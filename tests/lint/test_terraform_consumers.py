@@ -171,7 +171,7 @@ def test_lint_of_terraform_reads_dynamic_blocks_whose_list_is_known(
     result = _lint(tmp_path, QUEUES, variables, consumer)
     assert [finding.symptom for finding in result.findings] == symptoms
     limits = _lint(tmp_path, QUEUES, variables, other).not_judged
-    assert any("a dynamic block decides" in place.because for place in limits) is is_open
+    assert any("comes from a dynamic block" in place.because for place in limits) is is_open
 
 
 def test_remedy_of_terraform_writes_a_nested_setting_as_a_block(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def _print_result(out: Output, result: LintResult) -> None:
     )
     if result.nested_files:
         files_text = ", ".join(to_terminal_text(file, 300) for file in result.nested_files)
-        out.say(f"with its nested stacks: {files_text}")
+        out.say(f"nested templates that were checked too: {files_text}")
     for finding in result.findings:
         _print_finding(out, finding)
     if result.ignored:
