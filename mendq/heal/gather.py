@@ -238,7 +238,8 @@ def _send_unsent_notification(group: Group, view: CaseStoreView, run: FixContext
 def _add_evidence_of_calls(group: Group, situation: Situation, run: FixContext) -> Situation:
     """Return the situation with the group's failed calls and the stored calls as evidence.
 
-    Leave out calls that are too old, too far in the future, or may be races.
+    Leave out calls that are too old or too far in the future, and calls that may have failed only
+    because the message was already deleted.
     """
     usable_calls = [
         call for call in group.calls if is_fresh(call, run.now) and not call.may_be_a_race

@@ -139,7 +139,7 @@ def _is_valid_name(queue_name: str) -> bool:
 
 
 def _read_redrive_policy(redrive_policy: object) -> dict[str, Any] | None:
-    """Return the mapping of a RedrivePolicy, which may be a JSON text. None if it is none."""
+    """Return the mapping of a RedrivePolicy, or of its JSON text. None if it is neither."""
     if isinstance(redrive_policy, str):
         return parse_json_object(redrive_policy)
     return redrive_policy if isinstance(redrive_policy, dict) else None
@@ -151,10 +151,8 @@ def find_redrive_key(redrive_policy: object, key: str) -> object:
     A key in other letters counts too, such as `DeadLetterTargetArn`: SQS refuses it, and it tells
     what the author means.
     """
-    document = (
-        parse_json_object(redrive_policy) if isinstance(redrive_policy, str) else redrive_policy
-    )
-    if not isinstance(document, dict):
+    document = _read_redrive_policy(redrive_policy)
+    if document is None:
         return None
     return next((value for name, value in document.items() if name.lower() == key.lower()), None)
 
@@ -165,10 +163,8 @@ def find_redrive_refusal(redrive_policy: object) -> QueueRefusal | None:
     Args:
         redrive_policy: The JSON text, or the mapping.
     """
-    document = (
-        parse_json_object(redrive_policy) if isinstance(redrive_policy, str) else redrive_policy
-    )
-    if not isinstance(document, dict):
+    document = _read_redrive_policy(redrive_policy)
+    if document is None:
         return None
     for key in (DLQ_ARN_KEY, RECEIVE_COUNT_KEY):
         if key not in document:

@@ -198,11 +198,13 @@ class Allowance(Struct, frozen=True):
     round_queue_count: int = 0
 
     def find_sums_share(self, reached_share: float, queue_count: int) -> SumsShare | None:
-        """Return this run's part of the round's `sums_share`.
+        """Return how much of the hourly scan's `sums_share` this run may use so far.
+
+        An hourly scan may need several runs. Each run gets the part of its own queues.
 
         Args:
-            reached_share: The share of its queues that the run has reached.
-            queue_count: The number of these queues.
+            reached_share: The part of the run's queues that it has reached, from 0 to 1.
+            queue_count: The number of the run's queues.
         """
         if self.sums_share is None or not queue_count:
             return self.sums_share

@@ -187,7 +187,7 @@ Resources:
     }
 
 
-def test_open_loop_in_properties_is_listed_and_the_queue_is_judged() -> None:
+def test_loop_of_unknown_items_in_properties_is_listed_and_the_queue_is_judged() -> None:
     loop = "Fn::ForEach::Tags: [Tag, !Ref AWS::Region, {'${Tag}': 1}]"
     queue = f"{{Type: AWS::SQS::Queue, Properties: {{{loop}, DelaySeconds: 900, "
     result = _lint(f"Resources: {{Orders: {queue}MessageRetentionPeriod: 60}}}}}}")

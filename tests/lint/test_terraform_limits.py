@@ -159,7 +159,7 @@ def test_module_whose_count_is_its_own_output_is_read_once(tmp_path: Path) -> No
     ],
     ids=range(7),
 )
-def test_terraform_values_that_multiply_are_refused_or_left_undecided(
+def test_lint_ends_within_its_budget_on_locals_that_multiply_or_form_a_long_chain(
     tmp_path: Path, local: str
 ) -> None:
     queue = QUEUE % "length(jsonencode(local.a60))\n  name = jsonencode(local.a60)"

@@ -445,7 +445,9 @@ def test_lint_of_terraform_knows_a_queue_in_an_arn_with_its_name(tmp_path: Path)
     assert _list_open_producers(result) == []
 
 
-def test_lint_of_terraform_reports_a_producer_once_per_instance(tmp_path: Path) -> None:
+def test_lint_of_terraform_judges_each_instance_of_a_producer_by_its_own_queues_policy(
+    tmp_path: Path,
+) -> None:
     text = """\
 locals { names = toset(["a", "b"]) }
 resource "aws_sqs_queue" "orders" {

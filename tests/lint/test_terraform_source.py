@@ -390,7 +390,7 @@ def test_link_in_a_circle_and_pipe_among_terraform_files_are_listed_and_not_open
     assert result.queues == 1
     assert {place.because for place in result.not_judged} == {
         "a link to a file outside the folder",
-        "no plain file",
+        "not a regular file",
     }
 
 
@@ -490,7 +490,7 @@ def test_policy_document_data_source_is_read_with_conditions_and_merged_document
     ],
     ids=["override", "dynamic"],
 )
-def test_policy_document_with_statements_that_other_parts_decide_is_left_undecided(
+def test_policy_document_with_overrides_or_unknown_dynamic_statements_is_left_undecided(
     tmp_path: Path, more: str
 ) -> None:
     assert _lint_policy(tmp_path, TOPIC_STATEMENT + more) == ([], 1)

@@ -39,7 +39,7 @@ def _scan(account: LocalAccount) -> None:
     assert invoke_function(account, "Scan", {})["findings"]
 
 
-def test_source_whose_messages_died_gets_a_timeout_proposal_and_then_its_dlq_a_redrive_proposal(
+def test_source_of_dlq_messages_gets_a_timeout_proposal_and_then_its_dlq_a_redrive_proposal(
     account: LocalAccount,
 ) -> None:
     source, dlq = make_source_and_dlq(account, {"mendq": "heal"})

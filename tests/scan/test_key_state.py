@@ -82,7 +82,7 @@ def test_disabled_key_of_a_queue_on_which_nothing_happens_any_more_is_found(
 
 
 @pytest.mark.parametrize("is_silent", [True, False])
-def test_disabled_key_is_found_although_another_symptom_fails_which_is_recorded(
+def test_disabled_key_is_found_although_the_check_of_another_symptom_raises(
     scanner: Scanner, *, is_silent: bool
 ) -> None:
     """On a queue on which nothing happens any more, and on one that cannot be measured now."""
