@@ -18,7 +18,6 @@ from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import LAMBDA_ROWS
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
-from mendq.catalogue.consumers.mapping_refused import MAPPING_REFUSED
 from mendq.cli import permissions
 from mendq.cli.app import app
 from mendq.cli.command_group import list_examples
@@ -180,14 +179,12 @@ def _list_arguments(command: object) -> Iterator[str]:
 def blind_spots() -> str:
     """Return a table of the symptoms that CloudTrail does not show, or shows only in part.
 
-    The table has a row for each choice of logged calls that `mendq cost` compares. It leaves out
-    `mapping_refused`, because a call to Lambda shows it, whatever calls to SQS are logged.
+    The table has a row for each choice of logged calls that `mendq cost` compares.
     """
     rows: list[tuple[str, str, str]] = []
     for trail_choice in TRAIL_CHOICES:
         sorted_symptoms = sort_symptoms_by_visibility(trail_choice, EXAMPLE_QUEUE_ARNS)
-        hidden_symptoms = [name for name in sorted_symptoms.blind if name != MAPPING_REFUSED.name]
-        hidden_symptom_links = _link_symptoms(hidden_symptoms)
+        hidden_symptom_links = _link_symptoms(sorted_symptoms.blind)
         rows.append(
             (trail_choice.name, hidden_symptom_links, _link_symptoms(sorted_symptoms.in_part))
         )

@@ -20,6 +20,9 @@ QUERY_PROTOCOL_CODE_PREFIX = "AWS.SimpleQueueService."
 JSON_PROTOCOL_CODE_SUFFIX = "Exception"
 
 
+# A code of Mendq's own, because Lambda's InvalidParameterValueException has many meanings.
+REFUSED_MAPPING_CODE = "QueueTimeoutBelowFunctionTimeout"
+
 # The error codes by the symptom that they show by default. With certain error messages, calls or
 # queues, a code shows another symptom, whose entry comes earlier in the catalogue.
 ERROR_CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
@@ -32,8 +35,7 @@ ERROR_CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
         "KmsInvalidKeyUsage",
     ),
     "visibility_timeout_too_short": ("MessageNotInflight",),
-    # A code of Mendq: Lambda's own code, InvalidParameterValueException, has many meanings.
-    "mapping_refused": ("QueueTimeoutBelowFunctionTimeout",),
+    "mapping_refused": (REFUSED_MAPPING_CODE,),
     # VpceAccessDenied is not in the list. CloudTrail reports it only in network activity events,
     # which AWS redacts, and it is not known if they name the queue.
     # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/logging-network-events-with-cloudtrail.html
@@ -395,7 +397,7 @@ def _parse_refused_mapping(record: object) -> FailedCall | None:
     return replace(
         _make_failed_call(envelope, detail, raw_error_code, event_time),
         event_name=event_name,
-        error_code="QueueTimeoutBelowFunctionTimeout",
+        error_code=REFUSED_MAPPING_CODE,
         queue_arn=queue.queue_arn_or_none(request_parameters.get("eventSourceArn")),
         refused_function_seconds=int(message_match["function"]),
     )

@@ -39,6 +39,7 @@ REMEDY_OF_NO_USE = {
     ("fifo_throttled", "high_throughput_already"),
     ("fifo_throttled", "high_throughput_unknown"),
     ("kms_throttled", "reuse_at_maximum"),
+    ("mapping_refused", "queue_rolled_back"),
     ("messages_about_to_expire", "retention_at_its_longest"),
 }
 

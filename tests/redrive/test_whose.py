@@ -164,7 +164,7 @@ def test_redrive_halts_if_a_second_source_shares_the_fifo_dlq(fifo_world: Redriv
     fifo_world.account.queue("billing.fifo", RedrivePolicy=policy)
     assert fifo_world.tick().case is not None
     assert (fifo_world.state, fifo_world.progress.moved) == (State.ESCALATED, 0)
-    assert "it is the DLQ of 2 queues by now" in fifo_world.progress.because
+    assert "it is now the DLQ of 2 queues" in fifo_world.progress.because
     assert fifo_world.count_visible_messages(fifo_world.dlq) == 1
 
 

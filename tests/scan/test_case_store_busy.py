@@ -86,7 +86,7 @@ def test_scan_that_cannot_count_its_findings_passes_none_on_and_is_repeated(
     dlq_arn = make_faulty_dlq(scanner)
     is_measured = step != "said_of_configuration"
     symptoms = [MEASURED if is_measured else DLQ_RETENTION_TOO_SHORT]
-    scanner.put_metrics(dlq_arn, scanner.account.now - timedelta(minutes=30), sent=1)
+    scanner.put_metrics(dlq_arn, scanner.account.now - timedelta(minutes=30), sent=1, received=9)
     billed = list[str]()
     scanner.account.clients.cloudwatch.meta.events.register(
         "before-call.cloudwatch.GetMetricData", lambda model, **_: billed.append(model.name)

@@ -39,7 +39,7 @@ from mendq.catalogue.visibility.needed_timeout import (
     read_ceiling_seconds,
 )
 from mendq.model.facts import Facts, LambdaConsumer
-from mendq.model.failed_call import MAPPING_CALLS, FailedCall
+from mendq.model.failed_call import MAPPING_CALLS, REFUSED_MAPPING_CODE, FailedCall
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
@@ -113,9 +113,7 @@ def _make_refused_call(queue_seconds: int, function_seconds: int) -> FailedCall:
         f"Queue visibility timeout: {queue_seconds} seconds is less than "
         f"Function timeout: {function_seconds} seconds"
     )
-    call = failed_call(
-        "CreateEventSourceMapping", "QueueTimeoutBelowFunctionTimeout", sentence, STANDARD_ARN
-    )
+    call = failed_call("CreateEventSourceMapping", REFUSED_MAPPING_CODE, sentence, STANDARD_ARN)
     return replace(
         call,
         raw_error_code="InvalidParameterValueException",
@@ -146,7 +144,7 @@ MAPPING_REFUSED = FixedSymptom(
     habit="keeps being deployed with a visibility timeout below its function's timeout",
     aws_page=_LAMBDA_PAGE,
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
-    seen_as=(FailedCallPattern(frozenset(MAPPING_CALLS), "QueueTimeoutBelowFunctionTimeout"),),
+    seen_as=(FailedCallPattern(frozenset(MAPPING_CALLS), REFUSED_MAPPING_CODE),),
     # A queue that is gone is reported too, so no fact is needed.
     needs=frozenset(),
     steps=(SetVisibilityTimeout,),

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_metric_series
+from mendq.catalogue.consumers.mapping_refused import MAPPING_REFUSED
 from mendq.cli.doctor.visibility import (
     CALLS_ON_RECEIVED_MESSAGES,
     EventSelector,
@@ -247,8 +248,8 @@ def sort_symptoms_by_visibility(
 ) -> SymptomsByVisibility:
     """Sort the symptoms by how well a trail that logs the chosen calls would show them.
 
-    The queue on which the trail shows a symptom worst decides. Symptoms that failed calls cannot
-    show on any of these queues are left out.
+    The queue on which the trail shows a symptom worst decides. Symptoms that failed calls to SQS
+    cannot show on any of these queues are left out.
     """
     event_selector: EventSelector = {
         "FieldSelectors": [
@@ -260,6 +261,8 @@ def sort_symptoms_by_visibility(
     symptoms_by_visibility = SymptomsByVisibility()
     trail = Trail(trail_choice.name, (event_selector,))
     for symptom_visibility in list_symptom_visibility([trail], queue_arns):
+        if symptom_visibility.symptom == MAPPING_REFUSED.name:
+            continue  # a call to Lambda shows it, whatever calls to SQS are logged
         if symptom_visibility.blind:
             symptoms_by_visibility.blind.append(symptom_visibility.symptom)
         elif symptom_visibility.partly:
