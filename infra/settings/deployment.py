@@ -423,8 +423,9 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
     limits: Limits = field(default=Limits())
     timing: Timing = field(default=Timing())
     mutes: Annotated[tuple[Mute, ...], _MUTES_BOUNDS] = ()
-    """Findings that are intended: the deployed scan and heal keep quiet about them until a day that
-    you choose. [The fields](#mutes-of-a-deployed-mendq) are those of `mendq.toml`."""
+    """Findings that are intended: until a day that you choose, the deployed Mendq opens no case and
+    sends no message for them. [The fields](#mutes-of-a-deployed-mendq) are those of
+    `mendq.toml`."""
     freeze_calendars: Annotated[
         tuple[Annotated[str, _CALENDAR_ARN_BOUNDS], ...],
         make_list_bounds("ARNs of SSM Change Calendars", 10),

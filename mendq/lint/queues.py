@@ -146,7 +146,8 @@ class DeclaredQueue(Facts):
     producers: tuple[DeclaredProducer, ...] = ()
     # Logical ID of the queue's KMS key. Empty if the template declares no such key.
     key_id: str = ""
-    # The policies of which SQS keeps one, with their texts. Empty if the queue has only one policy.
+    # All policies that the template sets on the queue, with their texts, if it sets several (SQS
+    # keeps only the last one). Empty if it sets at most one.
     rival_policies: tuple[tuple[TemplateResource, str | UnknownValue], ...] = ()
     # Functions that pipes run with messages of the queue.
     pipe_runs: tuple[PipeRun, ...] = ()
@@ -516,7 +517,7 @@ class DeclaredQueues:
             else resolved_document or ""
         )
         if parse_statements(policy_text) is None:
-            return UnknownValue("no policy that SQS would take")
+            return UnknownValue("SQS would refuse this policy")
         return policy_text
 
     def _resolve_statement(self, statement: Any) -> Any:
@@ -644,7 +645,7 @@ class DeclaredQueues:
     def _list_rival_policies(
         self, queue_arn: str
     ) -> tuple[tuple[TemplateResource, str | UnknownValue], ...]:
-        """Return the policies of a queue of which SQS keeps one; empty if it has only one."""
+        """Return the policies that the template sets on a queue, if it sets several; else empty."""
         policies = self._rival_policies_by_arn[queue_arn]
         return tuple(policies) if len(policies) > 1 else ()
 
@@ -790,7 +791,7 @@ def _format_like_sqs(attribute_name: str, value: Any) -> str:
     if attribute_name == REDRIVE_POLICY_ATTRIBUTE and value_text not in ("", "{}"):
         _refuse_redrive_policy(value)
         if parse_redrive_policy(value_text) is None:
-            raise UnknownValue("no redrive policy that SQS would take")
+            raise UnknownValue("SQS would refuse this redrive policy")
     return value_text
 
 

@@ -49,7 +49,7 @@ _TITLE_BY_CLASS = {
 }
 _MEANING_BY_CLASS = {
     SeverityClass.EXPOSED: "Anyone can send, receive or delete.",
-    SeverityClass.LOSING: "Messages are lost, expire, or are handled twice, now.",
+    SeverityClass.LOSING: "Right now messages are lost, expire, or are handled twice.",
     SeverityClass.STANDING_STILL: (
         "Nothing is finished, nothing reads the queue, or AWS refuses a producer or the use of the "
         "key. In a template: AWS refuses to deploy it, or its function cannot run."
