@@ -378,10 +378,18 @@ def _make_batch_failures_lines(
     """Return the lines that set ReportBatchItemFailures on a mapping."""
     fault = detect_batch_failures_not_reported(queue)
     template = declared_queues.template
-    owner = _name_resource(fault.mapping_id if fault else "", declared_queues)
+    mapping_id = fault.mapping_id if fault else ""
+    owner = _name_resource(mapping_id, declared_queues)
     setting: tuple[str, Any] = ("FunctionResponseTypes", ["ReportBatchItemFailures"])
-    if template.expansion:
+    if template.expansion and template.is_generated(mapping_id):
         setting = template.expansion.batch_failures_setting
+        if mapping_id in template.expansion.ids_of_topic_events:
+            comment = (
+                f"# SqsSubscription of {owner} takes no FunctionResponseTypes. Remove it, "
+                "subscribe the queue to the topic with AWS::SNS::Subscription, and give the "
+                "function an SQS event with FunctionResponseTypes: [ReportBatchItemFailures]"
+            )
+            return (comment,)
     return (
         f"# add to {owner}. Then change the function's code to return batchItemFailures",
         *template.render_declaration(*setting),

@@ -133,11 +133,22 @@ def _merge(
         root={**root, "Resources": resources},
         source_keys_by_logical_id=source_keys_by_logical_id,
         generated_ids=frozenset(source_keys_by_logical_id),
+        ids_of_topic_events=frozenset(
+            logical_id
+            for logical_id, keys in source_keys_by_logical_id.items()
+            if _is_topic_event(source_resources, keys)
+        ),
         reason_by_unread_keys={
             ("Resources", logical_id): reason
             for logical_id, reason in reason_by_unexpanded_id.items()
         },
     )
+
+
+def _is_topic_event(source_resources: Mapping[str, Any], keys: Sequence[str | int]) -> bool:
+    """Return True if the keys, from `Resources` on, lead to a function's event of type SNS."""
+    event = get_mapping({"Resources": source_resources}, *map(str, keys)) or {}
+    return "Events" in keys and event.get("Type") == "SNS"
 
 
 def _list_sam_ids(resources: Mapping[str, Any]) -> list[str]:

@@ -116,6 +116,8 @@ class Expansion:
     reason_by_unread_keys: Mapping[tuple[str | int, ...], str]
     # The setting of a mapping, with its value, that lets a function report failures of a batch.
     batch_failures_setting: tuple[str, Any] = ("FunctionResponseTypes", ["ReportBatchItemFailures"])
+    # The generated resources of SAM's SNS events, whose settings are those of `SqsSubscription`.
+    ids_of_topic_events: frozenset[str] = frozenset()
     # The setting of a generated mapping that enables it, and the one that is its MaximumConcurrency
     # (empty: CloudFormation's).
     enabled_setting_name: str = "Enabled"

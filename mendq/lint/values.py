@@ -296,6 +296,8 @@ class ValueResolver:
                 return self._resolve_reference(function_argument)
             case "Fn::GetAtt", [str(), str()]:
                 return self._resolve_reference(".".join(function_argument))
+            case "Fn::GetAtt", str() if "." in function_argument:
+                return self._resolve_reference(function_argument)
             case "Ref", dict():
                 # The transform AWS::LanguageExtensions lets functions make the names.
                 return self._resolve_reference(self.resolve_text(function_argument) or "")

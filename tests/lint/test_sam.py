@@ -178,6 +178,20 @@ def test_lint_of_a_subscription_to_an_own_queue_says_that_sam_writes_its_policy(
     assert remedy[0].startswith("# SAM or the Serverless Framework generates this queue's policy")
 
 
+def test_remedy_for_batch_failures_sets_nothing_that_a_sqs_subscription_does_not_take() -> None:
+    """SAM refuses FunctionResponseTypes in an SNS event."""
+    subscription = "SqsSubscription: {QueueArn: !GetAtt Orders.Arn, QueueUrl: !Ref Orders}"
+    queue = "  Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 360}}\n"
+    result = _lint_sam(queue + SQS_SUBSCRIPTION.replace("SqsSubscription: true", subscription))
+    (remedy,) = [
+        finding.remedy
+        for finding in result.findings
+        if finding.symptom == "batch_failures_not_reported"
+    ]
+    assert all(line.startswith("# ") for line in remedy)
+    assert "give the function an SQS event" in remedy[0]
+
+
 def test_lint_judges_other_functions_if_sam_cannot_expand_one_and_says_why() -> None:
     broken = """
   Broken:
