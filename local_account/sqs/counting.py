@@ -48,6 +48,8 @@ _ATTRIBUTE_BY_METRIC = {
     "ApproximateNumberOfMessagesDelayed": "ApproximateNumberOfMessagesDelayed",
 }
 MINUTE_SECONDS = 60
+# So many minutes at most may pass on a busy machine before a minute is measured.
+MOST_UNMEASURED_MINUTES = 10
 # A standard queue's message that was received more often no longer counts as the oldest.
 MAXIMUM_RECEIVES_OF_OLDEST_MESSAGE = 3
 # Lambda's event source mappings use long polls of this length. MiniStack's poll once a second.
@@ -162,6 +164,9 @@ class QueueCounter:
     def measure(self, minute_start: float | None = None) -> None:
         """Store the state of every queue now, and 0 for each counter without a value in the minute.
 
+        On a busy machine an earlier minute may not have been measured in time. If calls were
+        counted in it, its missing values are stored now, because SQS would have reported them.
+
         Args:
             minute_start: Start of the minute under which the values are stored, in seconds since
                 the epoch. None for the current minute.
@@ -172,15 +177,31 @@ class QueueCounter:
             with sqs._queues_lock:
                 self._mark_arrivals(queue)
                 value_by_metric = _sample_state(queue, now)
+            queue_arn = _get_queue_arn(queue)
             with self._lock:
                 for metric, value in value_by_metric.items():
-                    self._value_by_minute_by_key[_get_queue_arn(queue), metric][minute_start] = (
-                        value
-                    )
+                    self._value_by_minute_by_key[queue_arn, metric][minute_start] = value
                 for metric in COUNTER_METRICS:
-                    self._value_by_minute_by_key[_get_queue_arn(queue), metric].setdefault(
-                        minute_start, 0.0
-                    )
+                    self._value_by_minute_by_key[queue_arn, metric].setdefault(minute_start, 0.0)
+                self._fill_unmeasured_minutes(queue_arn, minute_start, value_by_metric)
+
+    def _fill_unmeasured_minutes(
+        self, queue_arn: str, minute_start: float, value_by_metric: Mapping[str, float]
+    ) -> None:
+        """Store the missing values of the minutes before `minute_start` that have any count.
+
+        Counts are 0. The state is the one that was measured next, in `value_by_metric`.
+        """
+        values_by_counter = {
+            metric: self._value_by_minute_by_key[queue_arn, metric] for metric in COUNTER_METRICS
+        }
+        for minutes_ago in range(1, MOST_UNMEASURED_MINUTES + 1):
+            minute = minute_start - minutes_ago * MINUTE_SECONDS
+            if any(minute in value_by_minute for value_by_minute in values_by_counter.values()):
+                for value_by_minute in values_by_counter.values():
+                    value_by_minute.setdefault(minute, 0.0)
+                for metric, value in value_by_metric.items():
+                    self._value_by_minute_by_key[queue_arn, metric].setdefault(minute, value)
 
     def collect_points(
         self, account: str, region: str, jumped_time: JumpedTime | None = None
