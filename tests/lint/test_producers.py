@@ -110,6 +110,12 @@ def test_statement_of_the_remedy_lets_the_refused_producer_send(title: str) -> N
     assert _list_refusals(result) == []
 
 
+def test_remedy_for_a_producer_that_a_deny_refuses_adds_no_grant() -> None:
+    """A Deny outweighs every Allow, so one more Allow would change nothing."""
+    (finding,) = _list_refusals(_lint_text(_write_template("a deny that takes the grant away")))
+    assert "Allow" not in "\n".join(finding.remedy)
+
+
 def test_service_that_cannot_use_awss_key_is_reported_under_one_name() -> None:
     text = _write_template("a key that only its account may use").replace(
         "KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: alias/aws/sqs"
