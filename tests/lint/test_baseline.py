@@ -193,7 +193,7 @@ def test_baseline_that_is_a_folder_exits_2_and_says_what_is_wrong(
     assert list((folder / BASELINE).iterdir()) == []
 
 
-@pytest.mark.parametrize("link_name", [BASELINE, f"{BASELINE}.new"])
+@pytest.mark.parametrize("link_name", [BASELINE, f".{BASELINE}.new"])
 def test_write_baseline_never_writes_through_a_link_and_leaves_no_other_file(
     folder: Path, link_name: str
 ) -> None:
