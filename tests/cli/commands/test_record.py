@@ -326,6 +326,15 @@ def test_drill_record_ignores_files_and_messages_that_others_put_there(content: 
     assert recorder._decode_records(text.removeprefix('{"Records": ').removesuffix("}")) == []
 
 
+def test_drill_record_ignores_a_file_that_unpacks_to_more_than_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = gzip.compress(b'{"Records": [{"eventName": "SendMessage"}]}')
+    assert recorder._decode_trail_file(content) == [{"eventName": "SendMessage"}]
+    monkeypatch.setattr(recorder, "_MOST_TRAIL_FILE_BYTES", 20)
+    assert recorder._decode_trail_file(content) == []
+
+
 def test_drill_record_ends_although_messages_keep_coming_to_its_queue(
     quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
