@@ -23,7 +23,7 @@ VISIBLE = "ApproximateNumberOfMessagesVisible"
 START_OF_MINUTE = 1_796_000_400.0
 
 
-class Clock:
+class StoppedClock:
     """A clock that stands still until a test sets it."""
 
     def __init__(self) -> None:
@@ -34,8 +34,8 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    stopped = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
+    stopped = StoppedClock()
     monkeypatch.setattr(counting, "time", stopped)
     return stopped
 
@@ -55,7 +55,7 @@ def list_minutes(counter: QueueCounter, metric: str) -> list[float]:
 
 
 def test_minute_with_a_receive_that_was_measured_two_minutes_late_has_every_metric(
-    clock: Clock, queue: dict[str, Any]
+    clock: StoppedClock, queue: dict[str, Any]
 ) -> None:
     counter = QueueCounter()
     counter.count_move(queue)
