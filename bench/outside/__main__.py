@@ -56,7 +56,7 @@ SYMPTOMS_BY_CAUSE: Mapping[str, tuple[str, ...]] = {
 
 @dataclass
 class Score:
-    """What lint said of all labelled faults, and what else it said.
+    """Counts of the labelled faults that lint found, and a line for each wrong answer.
 
     Attributes:
         labels_by_kind: The number of labelled faults of each kind.

@@ -128,7 +128,7 @@ def make_entries_bounds(
     maximum_entries: int,
     read_entries: Callable[[Sequence[Any]], tuple[tuple[Any, ...], Iterable[Mistake]]],
 ) -> Meta:
-    """Return the bounds of a list that has a reader of its own.
+    """Return the bounds of a list whose entries `read_entries` checks.
 
     Args:
         entries_description: describes the entries.

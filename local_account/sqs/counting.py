@@ -48,7 +48,7 @@ _ATTRIBUTE_BY_METRIC = {
     "ApproximateNumberOfMessagesDelayed": "ApproximateNumberOfMessagesDelayed",
 }
 MINUTE_SECONDS = 60
-# So many minutes at most may pass on a busy machine before a minute is measured.
+# The number of earlier minutes for which `QueueCounter.measure` adds missing values.
 MOST_UNMEASURED_MINUTES = 10
 # A standard queue's message that was received more often no longer counts as the oldest.
 MAXIMUM_RECEIVES_OF_OLDEST_MESSAGE = 3

@@ -331,7 +331,7 @@ def merge_documents(
 def _add_mute_uses(
     earlier_uses: Iterable[Mapping[str, Any]], later_uses: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return what two runs say of each mute of the later run, with the numbers added."""
+    """Return the mutes of the later run, each with the sums of both runs' counts."""
     earlier_use_by_mute = {
         (use["queue"], use["symptom"], use["until"]): use for use in earlier_uses
     }

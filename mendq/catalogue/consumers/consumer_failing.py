@@ -77,9 +77,10 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def _is_wait_usual(facts: Facts) -> bool:
-    """Return True if consumers without deletes usually wait for so long.
+    """Return True if the consumers often go as long as this without a delete.
 
-    False before these days are read, and if the queue has a DLQ: it takes what is given back.
+    Return False if the traffic of the last four days was not read. Return False also if the queue
+    has a DLQ, because messages that consumers give back that long move there.
     """
     measurement = facts.measurement
     return (

@@ -145,7 +145,7 @@ MAPPING_REFUSED = FixedSymptom(
     aws_page=_LAMBDA_PAGE,
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=(FailedCallPattern(frozenset(MAPPING_CALLS), REFUSED_MAPPING_CODE),),
-    # A queue that is gone is reported too, so no fact is needed.
+    # A queue that was deleted meanwhile is reported too, so the plan must not require facts.
     needs=frozenset(),
     steps=(SetVisibilityTimeout,),
     plan=plan,

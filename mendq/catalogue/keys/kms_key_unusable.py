@@ -112,7 +112,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 
 
 def _advise_about_missing_key(key: str) -> str:
-    """Return what a missing key does, and what people can do.
+    """Return sentences about the effect of a missing key, and about the cure.
 
     Nobody can bring a deleted key back. Only an alias or a wrong name can be corrected.
     """

@@ -196,7 +196,7 @@ def _make_queue_with_double_handling(
 
 
 def _make_queue_with_few_double_deletes(*surpluses: int, has_receives: bool = True) -> Facts:
-    """Return a standard queue with so many deletes too many in each half of the measured time."""
+    """Return a standard queue with these surplus deletes, one number for each half of the time."""
     halves = list[Measurement]()
     for surplus in surpluses:
         received = 50 + surplus * has_receives

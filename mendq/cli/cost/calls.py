@@ -262,7 +262,7 @@ def sort_symptoms_by_visibility(
     trail = Trail(trail_choice.name, (event_selector,))
     for symptom_visibility in list_symptom_visibility([trail], queue_arns):
         if symptom_visibility.symptom == MAPPING_REFUSED.name:
-            continue  # a call to Lambda shows it, whatever calls to SQS are logged
+            continue  # a failed call to Lambda shows it, and none to SQS
         if symptom_visibility.blind:
             symptoms_by_visibility.blind.append(symptom_visibility.symptom)
         elif symptom_visibility.partly:

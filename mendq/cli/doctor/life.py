@@ -262,7 +262,7 @@ class HourlyScan(Struct, frozen=True, dict=True):
 
     @property
     def _muted_text(self) -> str:
-        """The number of muted findings, and what they do to messages; empty if there are none."""
+        """The number of muted findings, and the harm that they do. Empty if no finding is muted."""
         if not self.muted:
             return ""
         harm_text = describe_muted_harm(str(finding.get("class")) for finding in self.muted)
@@ -291,7 +291,7 @@ def read_last_scan(account: Account) -> HourlyScan | None:
 
 
 def read_last_complete_scan(account: Account) -> HourlyScan | None:
-    """Return the newest complete scan that `read_last_scans` can read, or None if there is none.
+    """Return the newest complete scan that `read_last_scans` can read. None if it finds no such scan.
 
     Raises ClientError or CaseStoreUnavailable if the case store or the case bucket does not answer.
     """
