@@ -291,7 +291,7 @@ def read_last_scan(account: Account) -> HourlyScan | None:
 
 
 def read_last_complete_scan(account: Account) -> HourlyScan | None:
-    """Return the newest complete scan that `read_last_scans` can read. None if it finds no such scan.
+    """Return the newest complete scan that `read_last_scans` can read. None if it finds none.
 
     Raises ClientError or CaseStoreUnavailable if the case store or the case bucket does not answer.
     """
