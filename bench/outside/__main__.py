@@ -1,11 +1,14 @@
 """Score `mendq lint` on templates of others: `python -m bench.outside --checkout DIR`.
 
-`templates.yaml` lists public templates with the faults of their queues, and `reports.yaml` lists
-trouble reports with their numbers and causes. Somebody who had not seen Mendq chose and labelled
-both. They hold facts only: the templates themselves are in their repositories. A template is read
-at DIR/OWNER+NAME/PATH, of the commit that the label names.
+`templates.yaml` and `templates_second.yaml` list public templates with the faults of their queues,
+and `reports.yaml` lists trouble reports with their numbers and causes. All were labelled without
+knowledge of the detections. They hold facts only: the templates themselves are in their
+repositories. A template is read at DIR/OWNER+NAME/PATH, of the commit that the label names. If PATH
+is a folder of Terraform files, the whole folder is read.
 
 Only findings that are errors or warnings count: a label says nothing about TLS or encryption.
+
+`--write` writes the score, with each miss, to docs/lint-score.md.
 """
 
 from __future__ import annotations
@@ -26,8 +29,36 @@ from mendq.lint.files import list_template_sources
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, lint
 from mendq.lint.template import NotATemplate
 from mendq.lint.values import DeployTarget
+from tests.prove.exact_intervals import describe_share
 
 FOLDER = Path(__file__).parent
+# The files with labelled templates, by the name that the page gives to the set.
+LABEL_FILE_BY_SET: Mapping[str, str] = {
+    "first set": "templates.yaml",
+    "second set": "templates_second.yaml",
+}
+# What `Score.unread` says of a template that the checkout does not hold.
+MISSING = "not in the checkout"
+PAGE = FOLDER.parents[1] / "docs" / "lint-score.md"
+_BLOCK_BEGIN = "<!-- measured: python -m bench.outside --checkout DIR --write -->\n"
+_BLOCK_END = "<!-- end measured -->"
+# The kinds of faults in the words of the page.
+FAULT_BY_KIND: Mapping[str, str] = {
+    "timeout_below_function": "visibility timeout below the function's",
+    "timeout_below_six": "visibility timeout below six times the function's",
+    "no_dlq": "no DLQ on a queue with a consumer",
+    "no_batch_failures": "no partial batch response",
+    "max_receive_low": "`maxReceiveCount` too low",
+    "dlq_retention": "DLQ keeps messages no longer than its source",
+    "producer_refused": "a producer is refused",
+    "refused_by_aws": "AWS refuses to deploy it",
+    "concurrency": "concurrency",
+    "disabled": "the only consumer is disabled",
+    "exposed": "anybody may use the queue",
+    "contradiction": "times contradict one another",
+    "filter": "a filter deletes messages",
+    "dlq_wrong": "the DLQ cannot take the messages",
+}
 # The symptoms that name a kind of labelled fault. `refused_by_aws` has many causes.
 SYMPTOMS_BY_KIND: Mapping[str, tuple[str, ...]] = {
     "timeout_below_function": ("visibility_timeout_too_short",),
@@ -64,6 +95,7 @@ class Score:
         misses: A line for each fault that lint did not find.
         unlabelled: A line for each error or warning that no label has.
         unread: A line for each template that is missing or that lint refuses.
+        finding_count: The number of errors and warnings, right or wrong.
     """
 
     labels_by_kind: Counter[str]
@@ -71,18 +103,44 @@ class Score:
     misses: list[str]
     unlabelled: list[str]
     unread: list[str]
+    finding_count: int = 0
+
+    def count_certain(self) -> tuple[int, int]:
+        """Return the found faults and all faults, without those that are debatable."""
+        certain_kinds = [kind for kind in self.labels_by_kind if "debatable" not in kind]
+        found_count = sum(self.found_by_kind[kind] for kind in certain_kinds)
+        return found_count, sum(self.labels_by_kind[kind] for kind in certain_kinds)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the score. Return 0, also if faults are missed."""
     parser = argparse.ArgumentParser(prog="bench.outside", description=__doc__)
     parser.add_argument("--checkout", type=Path, required=True, help="folder of the templates")
-    checkout = parser.parse_args(arguments).checkout
-    templates = yaml.safe_load((FOLDER / "templates.yaml").read_text())
-    reports = yaml.safe_load((FOLDER / "reports.yaml").read_text())
-    for line in (*_describe(score_templates(templates, checkout)), *_describe_reports(reports)):
+    parser.add_argument("--write", action="store_true", help="write the score to the page")
+    options = parser.parse_args(arguments)
+    score_by_set = {
+        set_name: score_templates(read_labels(file_name), options.checkout)
+        for set_name, file_name in LABEL_FILE_BY_SET.items()
+    }
+    for set_name, score in score_by_set.items():
+        sys.stdout.write(f"{set_name}:\n")
+        for line in _describe(score):
+            sys.stdout.write(f"{line}\n")
+    for line in _describe_reports(yaml.safe_load((FOLDER / "reports.yaml").read_text())):
         sys.stdout.write(f"{line}\n")
+    missing = [line for score in score_by_set.values() for line in score.unread if MISSING in line]
+    if options.write and missing:
+        sys.stderr.write("nothing was written: the checkout does not hold all templates\n")
+        return 1
+    if options.write:
+        write_page(score_by_set)
     return 0
+
+
+def read_labels(file_name: str) -> list[dict[str, Any]]:
+    """Return the labelled templates of a file."""
+    labels: list[dict[str, Any]] = yaml.safe_load((FOLDER / file_name).read_text())
+    return labels
 
 
 def score_templates(templates: Sequence[Mapping[str, Any]], checkout: Path) -> Score:
@@ -93,9 +151,13 @@ def score_templates(templates: Sequence[Mapping[str, Any]], checkout: Path) -> S
         path = checkout / template["repository"].replace("/", "+") / template["path"]
         try:
             findings = _list_findings(path)
-        except (NotATemplate, OSError) as error:
+        except OSError:
+            score.unread.append(f"{name}: {MISSING}")
+            findings = []
+        except NotATemplate as error:
             score.unread.append(f"{name}: {error}")
             findings = []
+        score.finding_count += len(findings)
         _compare(template, name, findings, score)
     return score
 
@@ -148,10 +210,8 @@ def _describe(score: Score) -> Iterator[str]:
     """Yield the lines of the printed score of templates."""
     for kind, label_count in sorted(score.labels_by_kind.items()):
         yield f"{kind}: {score.found_by_kind[kind]} of {label_count}"
-    certain_kinds = [kind for kind in score.labels_by_kind if "debatable" not in kind]
-    found_count = sum(score.found_by_kind[kind] for kind in certain_kinds)
-    label_count = sum(score.labels_by_kind[kind] for kind in certain_kinds)
-    yield f"all that are not debatable: {found_count} of {label_count}"
+    certain_found, certain_labels = score.count_certain()
+    yield f"all that are not debatable: {certain_found} of {certain_labels}"
     for title, lines in (
         ("missed", score.misses),
         ("errors and warnings without a label", score.unlabelled),
@@ -159,6 +219,53 @@ def _describe(score: Score) -> Iterator[str]:
     ):
         yield f"{title}: {len(lines)}"
         yield from (f"  {line}" for line in lines)
+
+
+def write_page(score_by_set: Mapping[str, Score]) -> None:
+    """Write the score and each miss to the measured part of docs/lint-score.md."""
+    text = PAGE.read_text()
+    before, _, rest = text.partition(_BLOCK_BEGIN)
+    _, _, after = rest.partition(_BLOCK_END)
+    block = "\n".join(list_page_lines(score_by_set))
+    PAGE.write_text(f"{before}{_BLOCK_BEGIN}{block}\n{_BLOCK_END}{after}")
+
+
+def list_page_lines(score_by_set: Mapping[str, Score]) -> list[str]:
+    """Return the lines of the page: a table of both sets, and each miss and wrong answer."""
+    lines = [
+        f"| fault | {' | '.join(score_by_set)} |",
+        f"|---|{'---:|' * len(score_by_set)}",
+    ]
+    for kind, fault in FAULT_BY_KIND.items():
+        if any(kind in score.labels_by_kind for score in score_by_set.values()):
+            cells = [_count_kind(score, kind) for score in score_by_set.values()]
+            lines.append(f"| {fault} | {' | '.join(cells)} |")
+    totals = []
+    for score in score_by_set.values():
+        found_count, label_count = score.count_certain()
+        share = describe_share(found_count, label_count)
+        totals.append(f"**{found_count} of {label_count}, {share}**")
+    lines.append(f"| **all** | {' | '.join(totals)} |")
+    for set_name, score in score_by_set.items():
+        wrong_count = len(score.unlabelled)
+        verb = "has" if wrong_count == 1 else "have"
+        summary = f"{wrong_count} of {score.finding_count} errors and warnings {verb} no label."
+        lines += [
+            "",
+            f"{set_name.capitalize()}: {summary} Each miss, and each of these:",
+            "",
+            *(f"- {line}" for line in score.misses),
+            *(f"- {line}: found, but not labelled" for line in score.unlabelled),
+            *(f"- not read: {line}" for line in score.unread),
+        ]
+    return lines
+
+
+def _count_kind(score: Score, kind: str) -> str:
+    """Return the found and the labelled faults of a kind, or `-` if the set has none."""
+    if kind not in score.labels_by_kind:
+        return "-"
+    return f"{score.found_by_kind[kind]} of {score.labels_by_kind[kind]}"
 
 
 def _describe_reports(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
