@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from math import sqrt
 
 from mendq.catalogue.dlq.attach import SYMPTOMS_TO_FIX_FIRST
 from mendq.catalogue.dlq.time_left import URGENT_BELOW_TIME_LEFT
@@ -46,6 +47,10 @@ LEAST_HALF_HOURS = 6
 # From each third of the time to the next, the smallest backlog grows by at least this many
 # messages.
 LEAST_GROWTH_PER_THIRD = 10
+# A backlog that does not grow varies by chance. If messages arrive and leave independently, its
+# standard deviation is the square root of its mean. That three values of it follow each other, each
+# larger by this many deviations, has a chance below 1 in 10,000.
+CHANCE_DEVIATIONS = 3
 # SQS's gauges are approximate. A growth by less than this share of the backlog may be none.
 INEXACT_SHARE_OF_BACKLOG = 0.02
 # These symptoms explain why the backlog grows.
@@ -98,7 +103,10 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def _grows_in_each_third(half_hours: Sequence[Measurement]) -> bool:
-    """Return True if the smallest backlog grows from third to third, and each third has deletes."""
+    """Return True if the smallest backlog grows from third to third, and each third has deletes.
+
+    The growth is more than inexact gauges and chance explain.
+    """
     if len(half_hours) < LEAST_HALF_HOURS:
         return False
     half_hours_per_third = len(half_hours) // 3
@@ -107,7 +115,11 @@ def _grows_in_each_third(half_hours: Sequence[Measurement]) -> bool:
     for third_start in range(0, len(latest_half_hours), half_hours_per_third):
         third = latest_half_hours[third_start : third_start + half_hours_per_third]
         fewest = min(half_hour.fewest_messages or 0 for half_hour in third)
-        least_growth = max(LEAST_GROWTH_PER_THIRD, INEXACT_SHARE_OF_BACKLOG * fewest)
+        least_growth = max(
+            LEAST_GROWTH_PER_THIRD,
+            INEXACT_SHARE_OF_BACKLOG * fewest,
+            CHANCE_DEVIATIONS * sqrt(fewest_before or 0),
+        )
         if fewest_before is not None and fewest - fewest_before < least_growth:
             return False
         if not any(half_hour.deleted for half_hour in third):
@@ -177,6 +189,8 @@ _QUEUE_WITH_GROWING_BACKLOG = standard_queue(
     recent=_hold_and_delete(*_STEADY_GROWTH),
 )
 _READ_ONCE = ((0, 900), *((75 * half_hour, 0) for half_hour in range(1, 12)))
+# Each third's smallest backlog is larger than the one before by more than ten messages.
+_VARIES_BY_CHANCE = (*((55, 140),) * 4, *((66, 150),) * 4, *((77, 145),) * 4)
 _PEAK_OF_TWO_HOURS = (*((2, 50),) * 8, *((300 * half_hour, 90) for half_hour in range(1, 5)))
 
 BACKLOG_GROWS = NotifiedSymptom(
@@ -213,6 +227,15 @@ BACKLOG_GROWS = NotifiedSymptom(
             "a peak of two hours",
             replace_values(
                 _QUEUE_WITH_GROWING_BACKLOG, recent=_hold_and_delete(*_PEAK_OF_TWO_HOURS)
+            ),
+        ),
+        QueueNearMiss(
+            "messages are delayed, and their number varies by chance",
+            replace_values(
+                _QUEUE_WITH_GROWING_BACKLOG,
+                backlog_before=72,
+                backlog_now=95,
+                recent=_hold_and_delete(*_VARIES_BY_CHANCE),
             ),
         ),
         QueueNearMiss(

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from math import sqrt
+from math import exp, sqrt
 from statistics import median
 
 from mendq.catalogue.dlq.attach import (
@@ -39,6 +39,7 @@ from mendq.catalogue.examples import (
     LAMBDA_FUNCTION,
     STANDARD_ARN,
     as_dlq,
+    make_half_hours,
     queue_with_dlq,
     replace_values,
     standard_queue,
@@ -69,8 +70,11 @@ from mendq.model.severity_class import SeverityClass
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import format_count, format_duration
 
-# Messages come back often if there are more than this many receives for each delete.
+# Messages come back often if there are more than this many receives for each delete. If consumers
+# fail by chance, the queue is still empty at times. That it was never empty counts only if such
+# chance explains it less often than in this share of the scans.
 MAXIMUM_NORMAL_RECEIVES_PER_DELETE = 3
+MAXIMUM_CHANCE_OF_FULL_QUEUE = 0.001
 # A receive "in vain" is one that no delete follows. A message that never finishes is received in
 # vain once in each visibility timeout ("try"). Look for such messages only if the measured time
 # covers at least LEAST_TIMEOUTS_MEASURED timeouts. Report them only if there are at least
@@ -213,13 +217,47 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
         measurement.received > MAXIMUM_NORMAL_RECEIVES_PER_DELETE * measurement.deleted
     )
     is_received_often = is_received_often and measurement.received > measurement.messages
-    if is_received_often and (has_only_new_receives or measurement.fewest_messages != 0):
+    if is_received_often and (has_only_new_receives or not _may_chance_fill_queue(measurement)):
         return True
     if not half_hours:
         return _may_bad_messages_explain_backlog(facts, measurement)
     return _is_backlog_mostly_bad_messages(facts, measurement) or _do_bad_messages_hide_in_traffic(
         facts, half_hours
     )
+
+
+def _may_chance_fill_queue(measurement: Measurement) -> bool:
+    """Return True if the queue was empty, or if failures by chance explain that it never was.
+
+    Suppose that each receive fails with the same chance, independently of the others, and that all
+    messages are finished in the end. Then the backlog of any moment has a Poisson distribution, and
+    two moments are independent if they are further apart than a message stays. By Little's law, a
+    message stays for the mean backlog divided by the deletes per minute. So the chance that no
+    such moment of the measured time has fewer messages than `fewest_messages` can be computed.
+    Messages that never finish make it very small, because they are there at each moment.
+
+    The result is False if nothing was deleted, or if the backlogs are not known.
+    """
+    if measurement.fewest_messages == 0:
+        return True
+    usual_messages = measurement.usual_messages
+    if measurement.fewest_messages is None or not usual_messages or not measurement.deleted:
+        return False
+    minute_count = measurement.duration / DATAPOINT_PERIOD
+    minutes_of_stay = max(1.0, usual_messages * minute_count / measurement.deleted)
+    chance_of_fewer = _compute_poisson_below(measurement.fewest_messages, usual_messages)
+    chance_of_full_queue = (1 - chance_of_fewer) ** (minute_count / minutes_of_stay)
+    return chance_of_full_queue >= MAXIMUM_CHANCE_OF_FULL_QUEUE
+
+
+def _compute_poisson_below(limit: int, mean: float) -> float:
+    """Return the chance that a Poisson distributed number is below `limit`."""
+    chance_of_number = exp(-mean)
+    chance_below = 0.0
+    for number in range(limit):
+        chance_below += chance_of_number
+        chance_of_number *= mean / (number + 1)
+    return min(1.0, chance_below)
 
 
 def _is_only_looked_at(facts: Facts, measurement: Measurement) -> bool:
@@ -455,6 +493,21 @@ _QUEUE_WITHOUT_DELETES = replace_values(
 _QUEUE_WITH_TWO_UNFINISHED_MESSAGES = replace_values(
     _QUEUE_WITHOUT_DELETES, ApproximateNumberOfMessages=2, sent=2, backlog_now=2, visible_now=2
 )
+# Three of four receives fail by chance. On average six messages wait, and never fewer than one.
+_QUEUE_FAILING_BY_CHANCE = replace_values(
+    _QUEUE_WITHOUT_DLQ,
+    VisibilityTimeout=60,
+    sent=5_260,
+    received=23_145,
+    deleted=5_248,
+    backlog_before=5,
+    backlog_now=5,
+    fewest_messages=1,
+    usual_messages=6,
+    recent=make_half_hours(
+        *({"received": 1_929, "deleted": 437, "fewest_messages": 1, "usual_messages": 6},) * 12
+    ),
+)
 _QUEUE_WITH_ALL_MESSAGES_FINISHED = replace_values(
     _QUEUE_WITHOUT_DLQ, sent=420, received=840, deleted=420
 )
@@ -534,6 +587,11 @@ DLQ_MISSING = FixedSymptom(
             "a few of very many come back", _BUSY_QUEUE_WITH_FEW_BAD_MESSAGES, _ATTACH_STEPS
         ),
         QueueExample(
+            "receives fail by chance, and four messages always",
+            replace_values(_QUEUE_FAILING_BY_CHANCE, fewest_messages=4),
+            _make_attach_steps(20),
+        ),
+        QueueExample(
             "good ones are given back ten times",
             _QUEUE_WITH_MESSAGES_GIVEN_BACK,
             _make_attach_steps(50),
@@ -579,6 +637,9 @@ DLQ_MISSING = FixedSymptom(
                 fewest_messages=3,
                 minutes_with_receives=2,
             ),
+        ),
+        QueueNearMiss(
+            "receives fail by chance, and the queue was never empty", _QUEUE_FAILING_BY_CHANCE
         ),
         QueueNearMiss("it has one", queue_with_dlq(dlq=_EXISTING_DLQ)),
         QueueNearMiss("given back, and all are finished", _QUEUE_WITH_ALL_MESSAGES_FINISHED),
