@@ -17,7 +17,8 @@ import json
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ from mendq.model.evidence import (
     SUFFICIENT_EVENTS_PERIOD_SECONDS,
     Sighting,
 )
+from mendq.model.mutes import Mute, find_mute
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 
 # The number of unreadable records of a file, by reason.
@@ -306,12 +308,21 @@ def _make_incident_id_column() -> Column:
     return sf.substring(sf.sha2(sf.to_json(identity_columns), 256), 1, 32)
 
 
+class ListedMute(NamedTuple):
+    """A mute of the settings, as one scan listed it. `Mute` explains the fields."""
+
+    queue: str
+    symptom: str
+    until: date
+
+
 class ScanListing(NamedTuple):
-    """The managed queues that one scan listed."""
+    """The managed queues and the mutes that one scan listed."""
 
     scan_microseconds: int  # when the scan ran, in microseconds since 1970
     queue_arns: tuple[str, ...]
     is_complete: bool  # every managed queue of the account and region is listed
+    mutes: tuple[ListedMute, ...] = ()
 
 
 class Burst(NamedTuple):
@@ -465,12 +476,15 @@ class CaseIndex:
         complete_scan_times: The times of the scans that listed every managed queue.
         scanned_accounts_and_regions: The accounts and regions that the scans look at. The scans say
             nothing about queues elsewhere.
+        mutes_by_scan_time: The mutes that a scan listed, by the scan's time. Times of scans without
+            mutes are left out.
     """
 
     timelines_by_queue: Mapping[str, Sequence[CaseTimeline]]
     scan_times_by_listed_queue: Mapping[str, Sequence[int]]
     complete_scan_times: Sequence[int]
     scanned_accounts_and_regions: frozenset[AccountAndRegion]
+    mutes_by_scan_time: Mapping[int, Sequence[ListedMute]] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -489,9 +503,12 @@ class CaseIndex:
             timelines_by_queue[timeline.newest_transition.queue_arn].append(timeline)
         scan_times_by_listed_queue = defaultdict[str, list[int]](list)
         complete_scan_times: list[int] = []
+        mutes_by_scan_time: dict[int, Sequence[ListedMute]] = {}
         for scan_listing in sorted(scan_listings):
             for queue_arn in scan_listing.queue_arns:
                 scan_times_by_listed_queue[queue_arn].append(scan_listing.scan_microseconds)
+            if scan_listing.mutes:
+                mutes_by_scan_time[scan_listing.scan_microseconds] = scan_listing.mutes
             if scan_listing.is_complete:
                 complete_scan_times.append(scan_listing.scan_microseconds)
         scanned_accounts_and_regions = (
@@ -504,6 +521,7 @@ class CaseIndex:
             dict(scan_times_by_listed_queue),
             complete_scan_times,
             frozenset(scanned_accounts_and_regions),
+            mutes_by_scan_time,
         )
 
     def make_incident_of_burst(self, burst: Mapping[str, Any]) -> dict[str, Any]:
@@ -571,6 +589,8 @@ class CaseIndex:
             return "not_tagged_in_time"
         if state_in_scans == _NOT_MANAGED_STATE:
             return "not_managed"
+        if state_in_scans == _MANAGED_STATE and self._is_muted(burst):
+            return "muted"
         if not burst["enough_evidence"]:
             return "too_little_evidence"
         if state_in_scans == _MANAGED_STATE and not recent_timelines:
@@ -595,6 +615,50 @@ class CaseIndex:
             not in self.scanned_accounts_and_regions
         ):
             return None
+        scan_times_around = self._find_scan_times_around(burst)
+        if scan_times_around is None:
+            return None
+        last_scan_time_before, first_scan_time_after = scan_times_around
+        listing_times = self.scan_times_by_listed_queue.get(burst["queue_arn"], ())
+        listing_times_between_scans = _select_times_between(
+            listing_times, last_scan_time_before, first_scan_time_after
+        )
+        if listing_times_between_scans:
+            is_in_both_scans = (
+                listing_times_between_scans[0] == last_scan_time_before
+                and listing_times_between_scans[-1] == first_scan_time_after
+            )
+            return _MANAGED_STATE if is_in_both_scans else None
+        last_call_microseconds = burst["last_failure"]
+        later_listing_times = _select_times_between(
+            listing_times, last_call_microseconds + 1, last_call_microseconds + WEEK_MICROSECONDS
+        )
+        return _TAGGED_LATER_STATE if later_listing_times else _NOT_MANAGED_STATE
+
+    def _is_muted(self, burst: Mapping[str, Any]) -> bool:
+        """Return True if the scans before and after a burst both list a mute that held for it.
+
+        A mute that only one of them lists may have been added or removed after the failed calls.
+        """
+        scan_times_around = self._find_scan_times_around(burst)
+        if scan_times_around is None:
+            return False
+        queue_name = parse_queue_arn(burst["queue_arn"]).name
+        last_day = microseconds_to_time(burst["last_failure"]).date()
+        for scan_time in scan_times_around:
+            mutes = [
+                Mute(mute.queue, mute.symptom, "", mute.until)
+                for mute in self.mutes_by_scan_time.get(scan_time, ())
+            ]
+            if find_mute(mutes, queue_name, burst["symptom"], last_day) is None:
+                return False
+        return True
+
+    def _find_scan_times_around(self, burst: Mapping[str, Any]) -> tuple[int, int] | None:
+        """Return the times of the last complete scan before a burst and of the first one after it.
+
+        Return None if one of them is more than two hours away from the failed calls.
+        """
         first_call_microseconds = burst["first_failure"]
         last_call_microseconds = burst["last_failure"]
         scan_times_before = _select_times_between(
@@ -609,22 +673,7 @@ class CaseIndex:
         )
         if not scan_times_before or not scan_times_after:
             return None
-        last_scan_time_before = scan_times_before[-1]
-        first_scan_time_after = scan_times_after[0]
-        listing_times = self.scan_times_by_listed_queue.get(burst["queue_arn"], ())
-        listing_times_between_scans = _select_times_between(
-            listing_times, last_scan_time_before, first_scan_time_after
-        )
-        if listing_times_between_scans:
-            is_in_both_scans = (
-                listing_times_between_scans[0] == last_scan_time_before
-                and listing_times_between_scans[-1] == first_scan_time_after
-            )
-            return _MANAGED_STATE if is_in_both_scans else None
-        later_listing_times = _select_times_between(
-            listing_times, last_call_microseconds + 1, last_call_microseconds + WEEK_MICROSECONDS
-        )
-        return _TAGGED_LATER_STATE if later_listing_times else _NOT_MANAGED_STATE
+        return scan_times_before[-1], scan_times_after[0]
 
 
 def _find_accounts_and_regions(queue_arns: Iterable[str]) -> set[AccountAndRegion]:

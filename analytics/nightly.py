@@ -65,6 +65,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+from msgspec import ValidationError, convert
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -72,6 +73,7 @@ from analytics.cases import CaseFiles, is_on_days, is_valid_count, load_case_fil
 from analytics.days import ONE_DAY, Days, microseconds_to_day, to_microseconds
 from analytics.incidents import (
     MAXIMUM_GAP_SECONDS,
+    ListedMute,
     ScanListing,
     collect_bursts,
     collect_first_evidence,
@@ -86,6 +88,7 @@ from analytics.trail import Reader, TrailReader, find_first_publish_day
 from analytics.week_parts import Row, RowsByDay
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.json_text import to_json
+from mendq.model.mutes import MuteUse
 from mendq.nightly.verdict import (
     NightlyCounts,
     make_nightly_counts_key,
@@ -538,10 +541,25 @@ def read_queue_listing(content: bytes) -> ScanListing | None:
         " ".join(queue_arns).encode()  # raises if a name is not a text
         scanned_at = scanned_at.replace(tzinfo=UTC) if scanned_at.tzinfo is None else scanned_at
         return ScanListing(
-            to_microseconds(scanned_at), tuple(queue_arns), document["managed_whole"] is True
+            to_microseconds(scanned_at),
+            tuple(queue_arns),
+            document["managed_whole"] is True,
+            _read_listed_mutes(document.get("mutes", [])),
         )
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
+
+
+def _read_listed_mutes(mutes: Any) -> tuple[ListedMute, ...]:
+    """Return the mutes in a scan's document. If one of them is broken, return none.
+
+    Documents of older versions have none.
+    """
+    try:
+        uses = convert(mutes, list[MuteUse])
+    except ValidationError:
+        return ()
+    return tuple(sorted(ListedMute(use.queue, use.symptom, use.until) for use in uses))
 
 
 def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str, str]]:

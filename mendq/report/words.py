@@ -455,6 +455,7 @@ WORDS_BY_OUTCOME = {
 WORDS_BY_NO_CASE_REASON = {
     "not_managed": "Mendq does not manage this queue",
     "not_tagged_in_time": "the queue was tagged only after it failed",
+    "muted": "a mute in the settings names this queue and symptom",
     "event_lost": "CloudTrail recorded the calls, and probably no event reached Mendq",
     "no_evidence": "the calls carry no messages, or come from new sessions: Mendq ignores them",
     "elsewhere": "the queue is of another account or region",

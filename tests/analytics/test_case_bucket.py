@@ -25,7 +25,7 @@ from analytics.cases import (
     shorten,
 )
 from analytics.days import Days, parse_week_days, to_microseconds
-from analytics.incidents import CaseIndex, ScanListing
+from analytics.incidents import CaseIndex, ListedMute, ScanListing
 from analytics.nightly import derive_findings_root, read_queue_listing, read_queue_listings
 from analytics.storage import AccountsStorage, FolderStorage, RootUnusable, StorageEntry
 from analytics.week_cases import (
@@ -34,7 +34,9 @@ from analytics.week_cases import (
     make_open_case_fields,
     sum_harmed_messages,
 )
+from mendq.cases.finding import ScanResult, add_managed_queues
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
+from mendq.model.mutes import MuteUse
 from mendq.model.state import State
 from tests.analytics.builders import (
     NightlyFolders,
@@ -53,6 +55,26 @@ def test_queue_listing_of_a_scan_is_read_as_the_scan_wrote_it() -> None:
     written = json.dumps(make_scan_document(NOON, "b", "a", whole=False)).encode()
     assert read_queue_listing(written) == ScanListing(
         to_microseconds(NOON), ("a", "b"), is_complete=False
+    )
+
+
+def test_queue_listing_has_the_mutes_that_the_scan_wrote() -> None:
+    mute_use = MuteUse("orders-*", "dlq_missing", date(2027, 6, 30), checked=3)
+    document = add_managed_queues(
+        ScanResult(mute_uses=(mute_use,)).document(NOON), ["a"], is_listing_complete=True
+    )
+    listing = read_queue_listing(json.dumps(document).encode())
+    assert listing is not None
+    assert listing.mutes == (ListedMute("orders-*", "dlq_missing", date(2027, 6, 30)),)
+
+
+@pytest.mark.parametrize(
+    "mutes", [None, "all", 7, [{}], [{"queue": "a", "symptom": "b", "until": "soon"}]]
+)
+def test_queue_listing_with_broken_mutes_still_lists_its_queues(mutes: object) -> None:
+    document = {**make_scan_document(NOON, "a"), "mutes": mutes}
+    assert read_queue_listing(json.dumps(document).encode()) == ScanListing(
+        to_microseconds(NOON), ("a",), is_complete=True
     )
 
 

@@ -17,6 +17,7 @@ from analytics.incidents import (
     COLUMN_TYPES_BY_TABLE,
     Burst,
     CaseIndex,
+    ListedMute,
     ScanListing,
     group_into_bursts,
     list_scan_incidents,
@@ -257,6 +258,7 @@ def join_scene(home: AccountAndRegion | None) -> dict[str, dict[str, Any]]:
             to_micros(scan["at"]),
             ("no ARN", *map(make_queue_arn, scan["managed"])),
             scan.get("whole", True),
+            tuple(ListedMute(*mute) for mute in scan.get("mutes", ())),
         )
         for scan in SCENE["scans"]
     ]

@@ -75,6 +75,7 @@ def test_report_has_words_for_every_reason_why_an_incident_has_no_case() -> None
         "not_managed",
         "not_tagged_in_time",
         "too_little_evidence",
+        "muted",
         "event_lost",
         "unknown",
     }
