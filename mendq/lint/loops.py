@@ -106,8 +106,10 @@ class _LoopExpander:
             return items
         if not isinstance(node, dict):
             return node
-        if len(node) == 1 and node.get("Ref") in item_by_identifier:
-            return item_by_identifier[node["Ref"]]
+        name = node.get("Ref")
+        # The name may be a function, which is expanded below.
+        if len(node) == 1 and isinstance(name, str) and name in item_by_identifier:
+            return item_by_identifier[name]
         mapping = MarkedMapping()
         mapping.start_mark = getattr(node, "start_mark", None)
         for key, value in node.items():

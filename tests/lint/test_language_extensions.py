@@ -239,3 +239,19 @@ def test_loop_of_a_nested_stack_uses_what_the_outer_template_passes(
     defaults = {default["parameter"] for default in result.defaults}
     assert defaults == ({"In.Names"} if passed == "Other: x" else set())
     assert len(result.not_judged) == (0 if expected else 1)
+
+
+def test_name_in_a_loop_that_is_no_loop_variable_is_left_as_it_is() -> None:
+    """`${Tail}` is a parameter, and the number is no text."""
+    loop = QUEUE_LOOP.format(items="['18', '2']").replace(
+        "VisibilityTimeout: 30", "VisibilityTimeout: !Sub '${Name}${Tail}'"
+    )
+    head = f"{HEAD}Parameters: {{Tail: {{Type: Number, Default: 0}}}}\nResources:"
+    loop = loop.replace("${Name}Queue:", "Q${Name}Queue:").replace(
+        '"${Name}Queue"', '"Q${Name}Queue"'
+    )
+    result = _lint(f"{loop}{FUNCTION}", head)
+    assert {finding for finding in _list_findings(result) if "visibility" in finding} == {
+        "Q2Queue: visibility_timeout_too_short: 11"
+    }
+    assert result.not_judged == []

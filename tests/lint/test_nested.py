@@ -341,3 +341,47 @@ def test_patch_of_a_nested_queue_names_the_file_to_patch(tmp_path: Path) -> None
     patch = make_patch(str(root), wanted)
     assert patch.diff == []
     assert "run `mendq patch` with parts/queues.yaml" in patch.changes[0].note
+
+
+NAMES_INSIDE = """
+Transform: AWS::LanguageExtensions
+Conditions:
+  IsTwenty: !Equals [!Ref Visible, 20]
+  IsBoth: !And [Condition: IsTwenty, !Not [!Equals [!Ref Tail, 1]]]
+Mappings: {Times: {"20": {seconds: 200}, "0": {seconds: 20}}}
+Parameters:
+  Tail: {Type: Number, Default: 0}
+  Name: {Type: String, Default: Tail}
+"""
+
+
+GET_DLQ_ARN = "!GetAtt Dlq.Arn"
+GET_ARN_BY_PARAMETER = "{Fn::GetAtt: [!Sub '${DlqId}', Arn]}"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "dlq_arn"),
+    [
+        ("!Sub '${Visible}${Tail}'", GET_DLQ_ARN),
+        ("!Sub ['${Visible}${Last}', {Last: !Ref Tail}]", "{Fn::GetAtt: [Dlq, Arn]}"),
+        ("!Sub ['${Visible}${Tail}', {Tail: 1}]", GET_DLQ_ARN),
+        ("!If [IsTwenty, 200, 20]", GET_DLQ_ARN),
+        ("!If [IsBoth, 200, 20]", GET_DLQ_ARN),
+        ("!FindInMap [Times, !Ref Visible, seconds]", GET_DLQ_ARN),
+        ("!Join ['', [!Ref Visible, Ref: !Sub '${Name}']]", GET_ARN_BY_PARAMETER),
+    ],
+)
+def test_names_in_a_nested_stack_are_those_of_its_own_file(
+    tmp_path: Path, seconds: str, dlq_arn: str
+) -> None:
+    queues = QUEUES.replace("VisibilityTimeout: !Ref Visible", f"VisibilityTimeout: {seconds}")
+    queues = queues.replace(GET_DLQ_ARN, dlq_arn)
+    names = f"{NAMES_INSIDE}  DlqId: {{Type: String, Default: Dlq}}\n"
+    queues = queues.replace("\nParameters:\n", names, 1)
+    result = _lint(_write(tmp_path, **{"parts/queues": queues}))
+    assert _list_findings(result) == {}
+    assert _list_reasons(result) == []
+    short = queues.replace("200", "20").replace("Default: 0", "Default: ''")
+    short = short.replace("Tail: 1}", "Tail: ''}")
+    result = _lint(_write(tmp_path, **{"parts/queues": short}))
+    assert [*_list_findings(result)] == ["Queues.Orders: visibility_timeout_too_short"]
