@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import NoReturn
 
 from mendq.lint.template import NotATemplate
 
@@ -265,12 +265,9 @@ class _Parser:
 
     def parse_whole_text(self) -> Expression:
         """Parse the whole text as the inside of a quoted text without escapes."""
-        parts = self._parse_text_parts(_HEREDOC_LITERAL_REGEX, is_quoted=False)
-        if self._offset < self._end:
-            self._fail("an expression inside ${...} is expected")
-        return _join_parts(parts)
+        return _join_parts(self._parse_text_parts(_HEREDOC_LITERAL_REGEX, is_quoted=False))
 
-    def _fail(self, problem: str) -> None:
+    def _fail(self, problem: str) -> NoReturn:
         line_number = self._file.find_line(self._offset)
         raise NotATemplate(f"{self._file.path}, line {line_number}: no HCL: {problem}")
 
@@ -313,7 +310,7 @@ class _Parser:
         match = self._match(_IDENTIFIER_REGEX)
         if match is None:
             self._fail("a name is expected")
-        return match.group() if match else ""
+        return match.group()
 
     def _parse_body(self) -> tuple[list[Argument], list[Block]]:
         """Parse arguments and blocks up to a closing brace or the end of the file."""
@@ -476,7 +473,6 @@ class _Parser:
             self._skip(lines=True)
             if self._take("..."):
                 expands_last = True
-                self._skip(lines=True)
             elif not self._take(","):
                 break
             self._skip(lines=True)
@@ -553,12 +549,10 @@ class _Parser:
         begin = self._match(_HEREDOC_REGEX)
         if begin is None:
             self._fail("a value is expected")
-            return DirectiveText()
         last_line = re.compile(rf"^[ \t]*{re.escape(begin.group(1))}[ \t]*\r?$", re.MULTILINE)
         last_line_match = last_line.search(self._text, self._offset, self._end)
         if last_line_match is None:
             self._fail(f"the text from <<{begin.group(1)[:64]} has no end")
-            return DirectiveText()
         end_outside = self._end
         self._end = last_line_match.start()
         parts = self._parse_text_parts(_HEREDOC_LITERAL_REGEX, is_quoted=False)
@@ -596,9 +590,9 @@ class _Parser:
         directive = self._match(_DIRECTIVE_REGEX)
         if directive is None:
             self._fail("no directive that Terraform knows")
-        elif directive.group(1) == "for":
+        if directive.group(1) == "for":
             self._match(_DIRECTIVE_NAMES_REGEX)
-        if directive and directive.group(1) in ("if", "for"):
+        if directive.group(1) in ("if", "for"):
             self._parse_in_brackets()
         self._skip(lines=True)
         self._take("~")
@@ -624,12 +618,20 @@ def _join_parts(parts: Sequence[Expression]) -> Expression:
         return DirectiveText()
     joined_parts = list[Expression]()
     for part in parts:
-        last: Any = joined_parts[-1] if joined_parts else None
-        if isinstance(part, Literal) and isinstance(last, Literal):
-            joined_parts[-1] = Literal(f"{last.value}{part.value}")
-        else:
+        last_text = _text_of(joined_parts[-1]) if joined_parts else None
+        text = _text_of(part)
+        if last_text is None or text is None:
             joined_parts.append(part)
+        else:
+            joined_parts[-1] = Literal(last_text + text)
     if not joined_parts:
         return Literal("")
     is_literal = len(joined_parts) == 1 and isinstance(joined_parts[0], Literal)
     return joined_parts[0] if is_literal else TemplateText(tuple(joined_parts))
+
+
+def _text_of(expression: Expression) -> str | None:
+    """Return a literal text; None for other expressions, also for numbers and booleans."""
+    if isinstance(expression, Literal) and isinstance(expression.value, str):
+        return expression.value
+    return None
