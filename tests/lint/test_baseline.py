@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mendq.cli.app import app
+from mendq.lint.baseline import BaselineUnreadable, read_baseline
 from tests.lint.builders import FAULTY_TEMPLATE
 
 pytestmark = pytest.mark.usefixtures("no_account")
@@ -204,3 +205,23 @@ def test_write_baseline_never_writes_through_a_link_and_leaves_no_other_file(
     assert victim.read_text() == "mine"
     names = {path.name for path in folder.iterdir()}
     assert names == {"shop.yaml", "victim", BASELINE, link_name}
+
+
+def test_baseline_names_standard_input_as_a_dash(folder: Path) -> None:
+    arguments = ["lint", "-", "--baseline", BASELINE]
+    result = CliRunner().invoke(app, [*arguments, "--write-baseline"], input=FAULTY_TEMPLATE)
+    assert result.exit_code == 0, result.output
+    (entry,) = json.loads((folder / BASELINE).read_text())["findings"]
+    assert entry["file"] == "-"
+    result = CliRunner().invoke(app, arguments, input=FAULTY_TEMPLATE)
+    assert "0 findings, 1 ignored, 1 in the baseline" in result.stdout
+
+
+def test_baseline_of_more_than_4_mib_is_not_parsed(tmp_path: Path) -> None:
+    path = tmp_path / BASELINE
+    document = b'{"schema": 1, "findings": []}'
+    path.write_bytes(document.ljust(4 * 1024 * 1024))
+    assert read_baseline(path) == ()
+    path.write_bytes(document.ljust(4 * 1024 * 1024 + 1))
+    with pytest.raises(BaselineUnreadable, match="longer than 4,194,304 bytes"):
+        read_baseline(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mendq.lint.files import TemplateSource, list_template_sources
+from mendq.lint.folder import TemplateFolder, UnreadableTemplateFile
 from mendq.lint.template import NotATemplate
 from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
@@ -94,3 +95,35 @@ def test_template_over_the_size_limit_is_read_only_one_byte_past_the_limit(tmp_p
     path.write_bytes(b"#" * (MOST_PLAN_BYTES + 100))
     (source,) = _list_sources(path)
     assert len(source.content) == MOST_PLAN_BYTES + 1
+
+
+def test_template_that_two_stacks_name_is_read_once(tmp_path: Path) -> None:
+    stack = make_stack_artifact("Shop.template.json")
+    out = write_cloud_assembly(tmp_path / "cdk.out", {"First": stack, "Second": stack})
+    (out / "Shop.template.json").write_text("{}")
+    assert [source.content for source in _list_sources(out)] == [b"{}"]
+
+
+def test_folder_gives_200_files_and_refuses_one_more(tmp_path: Path) -> None:
+    for number in range(201):
+        (tmp_path / f"{number}").write_text(str(number))
+    folder = TemplateFolder(tmp_path)
+    assert [folder.read(str(number)) for number in range(200)][199] == b"199"
+    assert not folder.is_used_up
+    assert folder.read("0") == b"0"
+    with pytest.raises(NotATemplate, match="more than 200 other files"):
+        folder.read("200")
+    assert folder.is_used_up
+
+
+def test_file_beside_a_template_has_at_most_4_mib(tmp_path: Path) -> None:
+    folder = TemplateFolder(tmp_path)
+    (tmp_path / "full").write_bytes(b" " * 4_194_304)
+    (tmp_path / "fuller").write_bytes(b" " * 4_194_305)
+    assert len(folder.read("full")) == 4_194_304
+    with pytest.raises(UnreadableTemplateFile, match="longer than 4,194,304 bytes"):
+        folder.read("fuller")
+    with pytest.raises(UnreadableTemplateFile, match="not a regular file"):
+        folder.read(".")
+    with pytest.raises(UnreadableTemplateFile, match="in another file"):
+        TemplateFolder().read("full")

@@ -309,3 +309,35 @@ def test_sam_template_with_aliases_is_judged_as_sam_writes_them_out() -> None:
     result = lint(read_template(template.encode()), "it", DeployTarget())
     assert "dlq_retention_too_short" in {finding.symptom for finding in result.findings}
     assert result.not_judged == []
+
+
+def test_new_resource_of_a_remedy_never_has_the_name_of_another() -> None:
+    orders_arn = {"Fn::GetAtt": ["Orders", "Arn"]}
+    resources = {
+        "Orders": {"Type": QUEUE},
+        "OrdersDlq": {"Type": "AWS::S3::Bucket"},
+        "OrdersDlq2": {"Type": "AWS::S3::Bucket"},
+        "Bill": {"Type": "AWS::Lambda::Function"},
+        "ReadOrders": {
+            "Type": EVENT_SOURCE_MAPPING_TYPE,
+            "Properties": {"EventSourceArn": orders_arn, "FunctionName": {"Ref": "Bill"}},
+        },
+    }
+    template = read_template(json.dumps({"Resources": resources}).encode())
+    result = lint(template, "shop.json", DeployTarget())
+    (remedy,) = [finding.remedy for finding in result.findings if finding.symptom == "dlq_missing"]
+    assert "OrdersDlq22:" in [line.partition(" {")[0] for line in remedy]
+
+
+def test_policy_of_a_queue_that_another_template_declares_is_left_alone() -> None:
+    url = "https://sqs.eu-west-1.amazonaws.com/111122223333/elsewhere"
+    statement = {"Effect": "Allow", "Principal": "*", "Action": "sqs:*", "Resource": "*"}
+    policy = {"Queues": [url, "no URL"], "PolicyDocument": {"Statement": [statement]}}
+    resources = {
+        "Orders": {"Type": QUEUE},
+        "Policy": {"Type": "AWS::SQS::QueuePolicy", "Properties": policy},
+    }
+    template = read_template(json.dumps({"Resources": resources}).encode())
+    result = lint(template, "shop.json", DeployTarget("111122223333", "eu-west-1"))
+    assert "policy_is_public" not in {finding.symptom for finding in result.findings}
+    assert result.not_judged == []

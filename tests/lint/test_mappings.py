@@ -233,3 +233,15 @@ def test_lint_judges_a_mapping_as_enabled_if_that_is_not_known(enabled: dict[str
     symptoms = {finding.symptom for finding in result.findings}
     assert {"dlq_missing", "batch_failures_not_reported"} <= symptoms
     assert "consumer_stopped" not in symptoms
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"ScalingConfig": "text"}, "ScalingConfig is not a mapping"),
+        ({"BatchSize": "ten"}, "it is not a whole number"),
+    ],
+)
+def test_setting_of_another_kind_is_left_undecided(settings: dict[str, Any], reason: str) -> None:
+    result = _lint_bytes(json.dumps({"Resources": _make_resources(**settings)}).encode())
+    assert [place.because for place in result.not_judged] == [f"how its mapping is set: {reason}"]

@@ -574,3 +574,15 @@ def test_configuration_that_is_a_program_is_refused_with_what_to_lint(
     (tmp_path / name).write_text("module.exports = {}")
     with pytest.raises(NotATemplate, match="run `serverless package`, and lint "):
         list(list_template_sources(str(tmp_path / name)))
+
+
+def test_function_with_a_name_of_its_own_is_found_by_it() -> None:
+    mapping = """
+    ReadOrders:
+      Type: AWS::Lambda::EventSourceMapping
+      Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: billing, BatchSize: 1}
+"""
+    queues = QUEUES.replace("VisibilityTimeout: 36", "VisibilityTimeout: 35")
+    function = "  bill: {handler: a.b, name: billing}\n"
+    result = _lint_serverless(function, queues=f"{queues.rstrip()}{mapping}")
+    assert _list_findings(result) == ["Orders: visibility_timeout_too_short"]
