@@ -204,6 +204,10 @@ PASSING_REFUSAL_CODES = frozenset({"too_soon", "mass_symptom", "frozen", "messag
 # change is rolled back automatically (rule 15).
 CODES_WITH_ROLLBACK = frozenset({"consumer_failing", "guess_too_far", "readers_set_their_own"})
 
+# The codes of refusals after which failed calls are kept although a case was opened: further ones
+# may show that consumers work on batches. One run sees only a few late deletes of each consumer.
+CODES_THAT_KEEP_EVIDENCE = frozenset({"need_already_met"})
+
 HEAL_ACTOR = "heal"
 APPROVAL_LIMIT_TEXT = "; it can be approved until "
 
@@ -472,7 +476,8 @@ def _decide_after_refusal(
     """Decide what follows from a refusal.
 
     Open a case if the refusal has a case state, the evidence suffices, no case is open, and the new
-    case does not repeat the last one. Otherwise keep the failed calls, or decline. If people must
+    case does not repeat the last one. Otherwise keep the failed calls if they may matter later
+    (CODES_THAT_KEEP_EVIDENCE), or decline. If people must
     be notified of new callers, an `Escalate` escalates the open case once more.
 
     Args:
@@ -492,6 +497,8 @@ def _decide_after_refusal(
         steps = situation.records.make_steps_to_last_written(steps)
     case = _open_case(situation, refusal.case_state, refusal.reason, steps, refusal.code)
     if would_repeat_last_case(situation, case):
+        if refusal.code in CODES_THAT_KEEP_EVIDENCE and not situation.is_found_by_measurement:
+            return KeepEvidence(refusal, situation.evidence)
         return Decline(refusal)
     severity = choose_severity(
         case,

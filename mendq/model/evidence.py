@@ -271,9 +271,17 @@ class Evidence:
     def list_sightings_to_keep(self) -> tuple[Sighting, ...]:
         """Return the newest sightings that count, at most MAXIMUM_STORED_SIGHTINGS.
 
-        The case store keeps these, so that later sightings can complete the evidence.
+        The case store keeps these, so that later sightings can complete the evidence. They include
+        the newest deletes of the caller that made the most. Among the newest calls of many
+        consumers, no caller may have enough deletes to measure their interval.
         """
-        return self.counted_sightings[-MAXIMUM_STORED_SIGHTINGS:]
+        counted = self.counted_sightings
+        if len(counted) <= MAXIMUM_STORED_SIGHTINGS:
+            return counted
+        deletes = _select_deletes_of_busiest_caller(counted)[-DELETES_TO_MEASURE_INTERVAL:]
+        others = [sighting for sighting in counted if sighting not in deletes]
+        newest_others = others[len(deletes) - MAXIMUM_STORED_SIGHTINGS :]
+        return tuple(sorted([*deletes, *newest_others]))
 
     def smallest_requested_visibility_seconds(self) -> int | None:
         """Return the smallest visibility timeout in seconds that the failed calls requested.
@@ -296,20 +304,12 @@ class Evidence:
         caller made that many. A caller is one program of a principal at one address, because
         several processes may share a role.
         """
-        delete_times_by_caller: dict[tuple[str, str, str], list[datetime]] = {}
-        for call in self.calls:
-            if call.event_name == "DeleteMessage":
-                caller = (call.principal_arn, call.source_ip, call.user_agent)
-                delete_times_by_caller.setdefault(caller, []).append(call.event_time)
         interval_count = DELETES_TO_MEASURE_INTERVAL - 1
         mean_intervals_seconds: list[float] = []
-        for delete_times in delete_times_by_caller.values():
-            for first_time, last_time in zip(
-                delete_times, delete_times[interval_count:], strict=False
-            ):
-                mean_intervals_seconds.append(
-                    (last_time - first_time).total_seconds() / interval_count
-                )
+        for deletes in _group_deletes_by_caller(self.calls):
+            for first_delete, last_delete in zip(deletes, deletes[interval_count:], strict=False):
+                time_span = last_delete.event_time - first_delete.event_time
+                mean_intervals_seconds.append(time_span.total_seconds() / interval_count)
         return min(mean_intervals_seconds, default=None)
 
     def principals(self) -> tuple[str, ...]:
@@ -391,6 +391,25 @@ class Evidence:
             "principals": merged_list_by_name["principals"][:MAXIMUM_PRINCIPALS],
             "requests": select_first_and_last([*document.get("requests", ()), *newer_requests]),
         }
+
+
+def _group_deletes_by_caller(sightings: Iterable[Sighting]) -> list[list[Sighting]]:
+    """Return the failed deletes of each caller: one program of a principal at one address."""
+    deletes_by_caller: dict[tuple[str, str, str], list[Sighting]] = {}
+    for call in sightings:
+        if call.event_name == "DeleteMessage":
+            caller = (call.principal_arn, call.source_ip, call.user_agent)
+            deletes_by_caller.setdefault(caller, []).append(call)
+    return list(deletes_by_caller.values())
+
+
+def _select_deletes_of_busiest_caller(sightings: Iterable[Sighting]) -> list[Sighting]:
+    """Return the failed deletes of the caller that made the most.
+
+    If several callers made as many, take the one whose first delete came first. The list is empty
+    if there are no deletes.
+    """
+    return max(_group_deletes_by_caller(sightings), key=len, default=[])
 
 
 def select_first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:

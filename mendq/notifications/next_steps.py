@@ -548,7 +548,7 @@ NEXT_STEP_BY_STATE: Mapping[State, OperatorStep] = {
 # specific enough.
 NEXT_STEP_BY_SYMPTOM_AND_CODE: Mapping[tuple[str, str], OperatorStep] = {
     ("visibility_timeout_too_short", "need_already_met"): OperatorStep(
-        "Find the consumer that holds messages longer than is named.",
+        "Find the consumer that holds messages, or a batch, longer than is named.",
         _LIST_CONSUMERS_COMMAND,
         needs=_ANY_QUEUE,
     ),

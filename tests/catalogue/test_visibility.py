@@ -267,6 +267,37 @@ def test_batch_over_the_ceiling_advises_smaller_batches_and_pages() -> None:
     assert "tag-queue" not in refusal.next_command, "raising the ceiling is not the advice"
 
 
+@pytest.mark.parametrize(("tagged_seconds", "batch_size"), [(20, 1), (14, 1), (9, 2)])
+def test_refused_timeout_that_covers_one_message_advises_a_batch_size_that_fits(
+    tagged_seconds: int, batch_size: int
+) -> None:
+    """Of a batch of two, each second message is late: its deletes are as far apart as slow work."""
+    facts = queue(30, tagged_seconds, delete_interval_seconds=40)
+    refusal = expect_refusal(ENTRY, facts)
+    assert refusal.code == "need_already_met"
+    assert (
+        f"If one message may take more than {tagged_seconds} s, correct the tag" in refusal.reason
+    )
+    assert f"with MaxNumberOfMessages={batch_size} the consumer's work fits" in refusal.reason
+
+
+def test_refused_timeout_that_covers_a_lambda_consumer_advises_no_batch_size() -> None:
+    """A function's timeout covers its whole batch."""
+    refusal = expect_refusal(ENTRY, queue(35, consumers=[[30, 5]]))
+    assert refusal.code == "need_already_met"
+    assert "MaxNumberOfMessages" not in refusal.reason
+    tagged = expect_refusal(ENTRY, queue(35, 20, consumers=[[30, 5]]))
+    assert "MaxNumberOfMessages" not in tagged.reason
+
+
+def test_refused_timeout_that_covers_a_full_batch_advises_only_to_correct_the_tag() -> None:
+    refusal = expect_refusal(ENTRY, queue(120, 8))
+    assert refusal.code == "need_already_met"
+    assert refusal.reason.endswith("correct the tag")
+    just_too_short = expect_refusal(ENTRY, queue(119, 8))
+    assert "MaxNumberOfMessages=9" in just_too_short.reason
+
+
 def test_guessed_timeout_mentions_late_deletes_only_if_they_came_close_together() -> None:
     plan = expect_plan(ENTRY, queue(30, delete_interval_seconds=0.2))
     assert only_step_of(plan).after == 45

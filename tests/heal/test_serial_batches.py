@@ -47,6 +47,22 @@ def test_late_deletes_of_a_batch_raise_the_timeout_to_what_ten_messages_need(
     assert "late deletes came about 8 s apart" in case.reason
 
 
+def test_late_deletes_of_twenty_consumers_with_batches_raise_the_timeout(account: Account) -> None:
+    """Heal receives only one late delete of each consumer at a time."""
+    queue = make_tagged_queue(account, 8)
+    for message_number in range(4):
+        account.later(seconds=8)
+        bodies: dict[str, str] = {}
+        for consumer_number in range(20):
+            bodies |= account.late_deletes(
+                queue,
+                f"late-{message_number}-{consumer_number}",
+                sourceIPAddress=f"10.0.0.{consumer_number}",
+            )
+        account.heal(bodies)
+    assert account.visibility(queue) == 120
+
+
 def test_late_deletes_as_far_apart_as_the_timeout_change_no_queue_with_a_processing_time_tag(
     account: Account,
 ) -> None:

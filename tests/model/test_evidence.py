@@ -145,6 +145,27 @@ def test_shortest_delete_interval_is_the_mean_of_the_fastest_three_deletes_from_
     assert evidence.document().get("delete_interval_seconds") == interval_seconds
 
 
+def test_evidence_of_many_consumers_keeps_three_deletes_of_one_of_them() -> None:
+    """Twenty consumers work on batches at once. A run sees one late delete of each."""
+    evidence = Evidence()
+    for seconds in (0, 8, 16):
+        consumers = {f"10.0.0.{number}": (seconds + number / 10,) for number in range(20)}
+        kept = evidence.list_sightings_to_keep()
+        evidence = Evidence.of([*kept, *make_deletes(**consumers).sightings])
+    assert evidence.shortest_delete_interval_seconds() == 8
+    kept = evidence.list_sightings_to_keep()
+    assert len(kept) == MAXIMUM_STORED_SIGHTINGS
+    assert list(kept) == sorted(kept)
+    assert kept[-1] == evidence.sightings[-1]
+
+
+def test_kept_deletes_of_one_consumer_displace_no_newer_calls_of_others() -> None:
+    many = [sighting for seconds in range(9) for sighting in make_deletes(a=(seconds,)).sightings]
+    others = [replace(MEASURED, event_id=f"o-{number}") for number in range(9)]
+    kept = Evidence.of([*many, *others]).list_sightings_to_keep()
+    assert len([sighting for sighting in kept if sighting.source_ip == "a"]) == 3
+
+
 def make_late_call(
     seconds: float, event_name: str = "ChangeMessageVisibility", principal: str = "arn:role/x"
 ) -> Sighting:

@@ -22,7 +22,8 @@ finds out how long the work may take and plans a timeout that covers it. The rul
    messages are late all the same, Mendq plans for a batch of ten, because nothing shows its real
    size. So a person approves, unless late deletes show the batch and the plan stays near a value
    that a person chose. If a batch does not fit, Mendq says which size fits. If the counts may come
-   from retries (rule 4), Mendq plans no timeout, and also says which size fits.
+   from retries (rule 4), Mendq plans no timeout, and also says which size fits. It says the same
+   if late deletes are too far apart to show a batch, which may have only two or three messages.
 7. On a FIFO queue a late delete fails, so a message held too long looks like one that failed. There
    late calls outrank rule 4.
 """
@@ -348,7 +349,7 @@ def _plan_timeout_for_batch(
 ) -> Plan | Refusal:
     """Plan the timeout for a full batch. If a bound forbids it, advise a batch size that fits."""
     goal_seconds = batch_need.minimum_goal_seconds
-    advice = _describe_fitting_batch(facts, batch_need)
+    advice = _describe_fitting_batch(facts, goal_seconds / MOST_MESSAGES_PER_RECEIVE)
     evidence_text = _describe_batch_evidence(facts)
     exceeded_bound = next(
         find_exceeded_bounds(facts, batch_need, goal_seconds, ceiling_seconds), None
@@ -368,9 +369,13 @@ def _plan_timeout_for_batch(
     )
 
 
-def _describe_fitting_batch(facts: Facts, batch_need: VisibilityNeed) -> str:
-    """Return a sentence part: the largest batch whose work fits the current visibility timeout."""
-    seconds_per_message = batch_need.minimum_goal_seconds / MOST_MESSAGES_PER_RECEIVE
+def _describe_fitting_batch(facts: Facts, seconds_per_message: float) -> str:
+    """Return a sentence part: the largest batch whose work fits the current visibility timeout.
+
+    Args:
+        facts: The queue.
+        seconds_per_message: The timeout that one message needs.
+    """
     fitting_batch_size = max(1, int(facts.visibility_seconds / seconds_per_message))
     return (
         f"with MaxNumberOfMessages={fitting_batch_size} the consumer's work fits the timeout of "
@@ -491,10 +496,11 @@ def _advise_if_work_is_slow(facts: Facts, needs: list[VisibilityNeed]) -> str:
             f"{MAX_PROCESSING_TAG}, which must name the longest that one message may take, or "
             "receive fewer messages at a time"
         )
+    seconds_per_message = batch_need.minimum_goal_seconds / MOST_MESSAGES_PER_RECEIVE
     return (
         f"Where consumers work on a batch, the timeout covers one message and not a batch: "
         f"{batch_need.source_text}. Receive fewer messages at a time: "
-        f"{_describe_fitting_batch(facts, batch_need)}"
+        f"{_describe_fitting_batch(facts, seconds_per_message)}"
     )
 
 
@@ -511,7 +517,7 @@ def find_objections_to_need(
         reason = (
             f"the visibility timeout of {current_timeout_seconds:,} s already covers what is "
             f"asked for ({need.source_text}){advice_text}, and calls came too late all the same: "
-            "somebody holds messages longer than is named"
+            f"somebody holds messages longer than is named{_advise_about_small_batch(facts)}"
         )
         yield Refuse("need_already_met", reason)
     timeout_before_guess_seconds = _find_persons_timeout(facts)
@@ -526,6 +532,27 @@ def find_objections_to_need(
         )
         yield Refuse("guess_too_far", reason)
     yield from find_exceeded_bounds(facts, need, goal_seconds, ceiling_seconds)
+
+
+def _advise_about_small_batch(facts: Facts) -> str:
+    """Return the end of a sentence: a batch may hold messages for longer than its tag names.
+
+    If a batch has two or three messages, only its last one is late. Late deletes are then as far
+    apart as those of a consumer whose messages take longer than the tag says. The text is empty
+    without the tag, or if Lambda reads the queue, because its need is that of a whole batch.
+    """
+    tagged_seconds = read_seconds_tag(facts.tags, MAX_PROCESSING_TAG)
+    if tagged_seconds is None or facts.lambda_consumers:
+        return ""
+    tag_advice = f". If one message may take more than {tagged_seconds:,} s, correct the tag"
+    seconds_per_message = SAFETY_FACTOR * tagged_seconds
+    if facts.visibility_seconds >= MOST_MESSAGES_PER_RECEIVE * seconds_per_message:
+        return tag_advice
+    return (
+        f"{tag_advice}. If consumers receive several messages and work on them one after the "
+        "other, let them receive fewer: "
+        f"{_describe_fitting_batch(facts, seconds_per_message)}"
+    )
 
 
 def find_exceeded_bounds(
