@@ -60,6 +60,8 @@ from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN, name_terrafor
 
 # A plan also contains the prior state and the planned values, which lint does not read.
 MOST_PLAN_BYTES = 16 * 1024 * 1024
+# A number with more digits is kept as text.
+_MOST_DIGITS = 18
 _HOW_TO_MAKE_A_PLAN = "make one: terraform plan -out plan.bin; terraform show -json plan.bin"
 # Arguments of existing resources that a reference replaces, besides the ARN. A key's id is unique.
 _NAME_ARGUMENTS_BY_TYPE = {TERRAFORM_QUEUE_TYPE: ("url", "id"), "aws_kms_key": ("key_id",)}
@@ -304,7 +306,7 @@ def read_terraform_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
         raise NotATemplate(f"a plan longer than {MOST_PLAN_BYTES:,} bytes: {hint}")
     budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
     try:
-        plan_document = json.loads(content)
+        plan_document = json.loads(content, parse_int=_read_plan_number)
     except (ValueError, RecursionError) as error:
         decoding_problem = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise NotATemplate(f"no JSON: {' '.join(decoding_problem.split())[:200]}") from error
@@ -316,6 +318,11 @@ def read_terraform_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
             f"no plan of Terraform's: it has no resource_changes; {_HOW_TO_MAKE_A_PLAN}"
         )
     return _PlanReader(plan_document, budget).make_plan()
+
+
+def _read_plan_number(digits: str) -> int | str:
+    """Return a whole number of a plan; its digits if Python would refuse to convert them."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
 @dataclass(frozen=True)
@@ -786,6 +793,8 @@ class _PlanReader(TerraformConverter):
         index_references = [text for text in reference_texts if text in _INDEX_REFERENCES]
         other_references = [text for text in reference_texts if text not in _INDEX_REFERENCES]
         longest_reference = max(other_references, key=len, default="")
+        if longest_reference.split(".")[:2] == ["each", "value"]:
+            return self._find_each_value(longest_reference, scope, resource)
         # Any text that is not a prefix of the longest one is a second reference.
         is_one_reference = all(
             longest_reference.startswith(reference_text) for reference_text in other_references
@@ -794,14 +803,41 @@ class _PlanReader(TerraformConverter):
             return None
         if not index_references:
             return longest_reference
+        return self._add_own_index(longest_reference, scope, resource)
+
+    def _find_each_value(
+        self, reference: str, scope: _Scope, resource: _PlannedResource
+    ) -> str | None:
+        """Return the reference that `each.value` stands for, with its attribute.
+
+        It is known if the resource's `for_each` goes over one resource block: then it is the
+        instance of the same key. Otherwise return None.
+        """
+        module_path, block_name = resource.declaring_block
+        block = self._get_resource_blocks(module_path).get(block_name)
+        for_each = get_mapping(block, "for_each_expression") or {}
+        references = to_list(for_each.get("references"))
+        if len(references) != 1 or not isinstance(references[0], str):
+            return None
+        instance = self._add_own_index(references[0], scope, resource)
+        attribute = reference.removeprefix("each.value")
+        return f"{instance}{attribute}" if instance else None
+
+    def _add_own_index(
+        self, block_reference: str, scope: _Scope, resource: _PlannedResource
+    ) -> str | None:
+        """Return the reference to the instance of a block that has the index of a resource.
+
+        None if the block has no such instance.
+        """
         is_in_own_module = scope.module_address == resource.module_address
         own_index = _LAST_INDEX_REGEX.search(resource.address)
-        is_whole_block = _BLOCK_REFERENCE_REGEX.fullmatch(longest_reference) is not None
+        is_whole_block = _BLOCK_REFERENCE_REGEX.fullmatch(block_reference) is not None
         if not (is_in_own_module and own_index and is_whole_block):
             return None
-        indexed_reference = f"{longest_reference}{own_index.group()}"
+        indexed_reference = f"{block_reference}{own_index.group()}"
         address = scope.find_address(indexed_reference)
-        instances = self.instances_by_block.get((scope.module_path, longest_reference), [])
+        instances = self.instances_by_block.get((scope.module_path, block_reference), [])
         has_instance = any(instance.address == address for instance in instances)
         return indexed_reference if has_instance else None
 

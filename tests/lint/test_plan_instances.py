@@ -190,3 +190,56 @@ def test_plan_leaves_only_the_settings_that_a_block_has_undecided(block: Any) ->
 @pytest.mark.parametrize("unknown", [COMPUTED, [True], [{}], True])
 def test_plan_takes_an_empty_block_at_the_defaults_of_aws(unknown: Any) -> None:
     assert _lint_pollers([{}], unknown) == []
+
+
+def _lint_each_value(
+    for_each: list[str], *, keys: tuple[str, ...] = ("a",), attribute: str = ".arn"
+) -> LintResult:
+    """Lint mappings that go over queues, and read `each.value`."""
+    queues = [
+        make_new_queue(f'aws_sqs_queue.q["{key}"]', visibility_timeout_seconds=30) for key in keys
+    ]
+    mapping = make_change(
+        'aws_lambda_event_source_mapping.r["a"]', {"batch_size": 1}, UNKNOWN_MAPPING
+    )
+    block = make_block(
+        "aws_lambda_event_source_mapping.r",
+        event_source_arn=[f"each.value{attribute}", "each.value"],
+        function_name=["aws_lambda_function.bill.arn", "aws_lambda_function.bill"],
+    )
+    block["for_each_expression"] = {"references": for_each}
+    queue_block = make_block("aws_sqs_queue.q")
+    return _lint(*queues, FUNCTION, mapping, root={"resources": [queue_block, block]})
+
+
+@pytest.mark.parametrize("keys", [("a",), ("a", "b")])
+def test_plan_follows_each_value_of_a_resource_that_goes_over_another_one(
+    keys: tuple[str, ...],
+) -> None:
+    result = _lint_each_value(["aws_sqs_queue.q"], keys=keys)
+    assert _list_pairs(result, "dlq_missing") == ['aws_sqs_queue.q["a"]']
+
+
+@pytest.mark.parametrize(
+    ("for_each", "keys"),
+    [
+        (["aws_sqs_queue.q"], ("b",)),
+        (["local.queues"], ("a",)),
+        (["aws_sqs_queue.q", "var.x"], ("a",)),
+        ([], ("a",)),
+    ],
+)
+def test_plan_each_value_of_what_is_not_certain_finds_no_consumer(
+    for_each: list[str], keys: tuple[str, ...]
+) -> None:
+    result = _lint_each_value(for_each, keys=keys)
+    assert _list_pairs(result, "dlq_missing") == []
+    assert [place.path for place in result.not_judged] == ['aws_lambda_event_source_mapping.r["a"]']
+
+
+def test_plan_with_a_number_of_thousands_of_digits_is_read() -> None:
+    queue = make_new_queue("aws_sqs_queue.q", visibility_timeout_seconds=30)
+    content = make_plan(queue, root={"resources": [make_block("aws_sqs_queue.q")]})
+    changed = content.replace(b"30", b"9" * 5_000, 1)
+    assert len(changed) > 5_000
+    assert lint(read_template(changed), "plan", DeployTarget()).queues == 1
