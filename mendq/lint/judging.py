@@ -229,7 +229,7 @@ def lint(
         if isinstance(finding_or_unchecked_place, UncheckedPlace):
             unchecked_places.append(finding_or_unchecked_place)
         else:
-            all_findings.append(finding_or_unchecked_place)
+            all_findings.append(_write_remedy(finding_or_unchecked_place, template))
     findings, ignored_findings, used_ignores = _split_ignored_findings(
         all_findings, ignores, ignored_symptoms, template.budget
     )
@@ -267,6 +267,11 @@ def lint(
         _CHECKED_SYMPTOM_NAMES - symptoms_not_checked,
         tuple(dict.fromkeys(inner.file for inner in template.list_nested_templates())),
     )
+
+
+def _write_remedy(finding: LintFinding, template: Template) -> LintFinding:
+    """Return a finding with its remedy in the language of the file that it is about."""
+    return replace(finding, remedy=template.write_remedy(finding.file, finding.remedy))
 
 
 def _split_ignored_findings(

@@ -254,6 +254,14 @@ class Template:
         del logical_id, symptom_name
         return lines
 
+    def write_remedy(self, file: str, lines: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the lines of a remedy in the language of a file.
+
+        `file` is empty for the template's own file.
+        """
+        del file
+        return lines
+
     def name_reserved_concurrency(self, function_id: str) -> str:
         """Return the name of the setting that is a function's reserved concurrency."""
         if self.expansion and self.is_generated(function_id):

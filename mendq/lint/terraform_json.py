@@ -9,7 +9,8 @@ https://developer.hashicorp.com/terraform/language/syntax/json
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -22,6 +23,7 @@ from mendq.lint.hcl_parser import (
     ListExpression,
     Literal,
     ObjectExpression,
+    parse_hcl,
     parse_text,
 )
 from mendq.lint.template import NotATemplate
@@ -37,6 +39,16 @@ _LABELS_BY_KEYWORD = {
     "locals": 0,
 }
 _COMMENT_KEY = "//"
+# A longer number is kept as text: no setting is that large, and Python refuses to convert it.
+_MOST_DIGITS = 18
+_CALLER_IDENTITY_IN_HCL = 'data "aws_caller_identity" "current" {}'
+_ARGUMENTS_COMMENT = "# and inside of the queue"
+_CALLER_IDENTITY_IN_JSON = '"data": {"aws_caller_identity": {"current": {}}}'
+
+
+def read_whole_number(digits: str) -> int | str:
+    """Return the number that JSON has; its digits if there are too many of them."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
 def parse_terraform_json(file: HclFile) -> Block:
@@ -55,7 +67,7 @@ def parse_variable_values(file: HclFile) -> Block:
 def _compose(file: HclFile) -> Any:
     """Return the root node, which knows the places of its parts."""
     try:
-        json.loads(file.text)
+        json.loads(file.text, parse_int=str)
         root = yaml.compose(file.text, Loader=yaml.CSafeLoader)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise NotATemplate(f"{file.path}: no JSON that lint can read") from error
@@ -140,9 +152,64 @@ def _make_expression(file: HclFile, node: Any) -> Expression:
             for key_node, value_node in node.value
         ]
         return ObjectExpression(tuple(keys_and_values))
-    return _parse_text(file, node) if node.style == '"' else Literal(json.loads(node.value))
+    if node.style == '"':
+        return _parse_text(file, node)
+    return Literal(json.loads(node.value, parse_int=read_whole_number))
 
 
 def _parse_text(file: HclFile, node: Any) -> Expression:
     place = f"{file.path}, line {node.start_mark.line + 1}, in a text"
     return parse_text(HclFile(place, node.value))
+
+
+def convert_lines_to_json(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines of a remedy in Terraform's JSON syntax.
+
+    Comments stay, at the begin or the end. Lines that are neither arguments nor blocks stay too: an
+    item of a policy's statements is the same in both languages, inside of `jsonencode`.
+    """
+    code_lines = [line for line in lines if not line.startswith("#")]
+    try:
+        body = parse_hcl(HclFile("remedy", "\n".join(code_lines)))
+    except NotATemplate:
+        return tuple(lines)
+    is_code_seen = False
+    first_lines = list[str]()
+    last_lines = list[str]()
+    for line in lines:
+        is_code_seen |= not line.startswith("#")
+        if line.startswith("#"):
+            comment = line.replace(_CALLER_IDENTITY_IN_HCL, _CALLER_IDENTITY_IN_JSON)
+            (last_lines if is_code_seen else first_lines).append(comment)
+    resource_lines = _list_member_lines(replace(body, arguments=()))
+    argument_lines = _list_member_lines(replace(body, blocks=()))
+    if resource_lines and argument_lines and body.list_blocks("resource"):
+        argument_lines.insert(0, _ARGUMENTS_COMMENT)
+    return (*first_lines, *resource_lines, *argument_lines, *last_lines)
+
+
+def _list_member_lines(block: Block) -> list[str]:
+    """Return the members of a block's JSON object, without its braces."""
+    json_lines = json.dumps(_make_json_object(block), indent=2).splitlines()
+    return [line.removeprefix("  ") for line in json_lines[1:-1]]
+
+
+def _make_json_object(block: Block) -> dict[str, Any]:
+    """Return the arguments and the blocks of a block as Terraform's JSON syntax has them."""
+    json_object = dict[str, Any]()
+    for inner_block in block.blocks:
+        part = json_object
+        for name in (inner_block.keyword, *inner_block.labels):
+            part = part.setdefault(name, {})
+        part.update(_make_json_object(inner_block))
+    for argument in block.arguments:
+        json_object[argument.name] = _make_json_value(argument.text.strip())
+    return json_object
+
+
+def _make_json_value(text: str) -> Any:
+    """Return an HCL value as JSON: a literal as it is, another expression as a template."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return f"${{{text}}}"

@@ -59,7 +59,11 @@ from mendq.lint.terraform import (
     TerraformTemplate,
     make_getatt_reference,
 )
-from mendq.lint.terraform_json import parse_terraform_json, parse_variable_values
+from mendq.lint.terraform_json import (
+    convert_lines_to_json,
+    parse_terraform_json,
+    parse_variable_values,
+)
 from mendq.lint.terraform_parts import find_address
 from mendq.lint.terraform_registry import (
     SQS_MODULE_SOURCE,
@@ -97,6 +101,11 @@ _OTHER_RESOURCE_TYPE = "AWS::Terraform::Resource"
 # Type that stands for a module that is not read. It may change what it gets.
 _UNREAD_MODULE_TYPE = "Custom::TerraformModule"
 _POLICY_DOCUMENT_TYPE = "aws_iam_policy_document"
+# The argument that names what a data source reads, if a resource of the same type has it too.
+_NAME_ARGUMENT_BY_DATA_TYPE = {
+    TERRAFORM_QUEUE_TYPE: "name",
+    TERRAFORM_FUNCTION_TYPE: "function_name",
+}
 # Pseudo parameters of CloudFormation by data source and attribute.
 _PSEUDO_PARAMETER_BY_DATA_ATTRIBUTE = {
     ("aws_caller_identity", "account_id"): "AWS::AccountId",
@@ -388,6 +397,10 @@ class TerraformSource(TerraformTemplate):
         path = f"{instance.address}.{argument_name}" if inner_blocks else instance.address
         return TemplatePlace(path, line, self.reader.name_file(instance.block.file.path))
 
+    def write_remedy(self, file: str, lines: tuple[str, ...]) -> tuple[str, ...]:
+        is_json = (file or self.reader.own_file).endswith(".json")
+        return convert_lines_to_json(lines) if is_json else lines
+
     def _find_call_place(
         self, instance: _Instance, call: Block, argument_name: str
     ) -> TemplatePlace:
@@ -653,7 +666,34 @@ class _Module:
         block = self.blocks.get(f"data.{type_name}.{label}")
         if block is not None and type_name == _POLICY_DOCUMENT_TYPE:
             return _DataSource(self, block)
+        namesake = self._find_namesake(type_name, block) if block is not None else None
+        if namesake is not None:
+            return namesake
         return _Namespace(lambda attribute: _find_data_attribute(type_name, label, attribute))
+
+    def _find_namesake(self, type_name: str, block: Block) -> _Instance | None:
+        """Return the resource of the module that a data source reads by its name.
+
+        None if no resource of the module is known to have this name.
+        """
+        name_argument = _NAME_ARGUMENT_BY_DATA_TYPE.get(type_name)
+        argument = block.argument_by_name.get(name_argument or "")
+        if name_argument is None or argument is None:
+            return None
+        wanted_name = self.evaluator.evaluate_or_unknown(argument.expression)
+        if not isinstance(wanted_name, str):
+            return None
+        for resource_block in self.list_blocks("resource"):
+            if resource_block.labels[:1] != (type_name,):
+                continue
+            instances = self.find_instances(f"resource.{'.'.join(resource_block.labels)}")
+            if not isinstance(instances, Container):
+                continue
+            for instance in instances.list_items():
+                own_argument = instance.block.argument_by_name.get(name_argument)
+                if own_argument and self.evaluate_argument(instance, own_argument) == wanted_name:
+                    return instance  # type: ignore[no-any-return]
+        return None
 
     def find_instances(self, key: str) -> Any:
         """Return the instances of a resource block: one, several by index, or a representative."""
@@ -1081,7 +1121,7 @@ class _SourceReader(TerraformConverter):
     ) -> None:
         self.budget = budget
         # The file that is linted, if it is one and not the folder.
-        self._own_file = own_file
+        self.own_file = own_file
         self._linted_folder = folder
         self.outermost_folder = outermost_folder
         self.default_by_variable = dict[str, str]()
@@ -1131,7 +1171,7 @@ class _SourceReader(TerraformConverter):
             expansion=expansion,
             setter_address_by_queue_and_attribute=setter_addresses,
             reader=self,
-            reports_own_file_only=bool(self._own_file),
+            reports_own_file_only=bool(self.own_file),
         )
 
     def _add_instances(self, module: _Module, *, are_producers: bool) -> None:
@@ -1206,9 +1246,9 @@ class _SourceReader(TerraformConverter):
 
         If a folder is linted, names begin with the folder: it lies in the folder above.
         """
-        if file == self._own_file:
+        if file == self.own_file:
             return ""
-        base = self._linted_folder if self._own_file else self._linted_folder.parent
+        base = self._linted_folder if self.own_file else self._linted_folder.parent
         return os.path.relpath(os.path.normpath(file), base)
 
     def count_resource(self) -> None:

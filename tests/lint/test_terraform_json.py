@@ -12,6 +12,7 @@ from mendq.lint.decode import read_template_source
 from mendq.lint.files import list_template_sources
 from mendq.lint.judging import LintResult, lint
 from mendq.lint.template import NotATemplate
+from mendq.lint.terraform_json import convert_lines_to_json
 
 QUEUE_ARN = "${aws_sqs_queue.jobs.arn}"
 
@@ -142,3 +143,84 @@ def test_lint_refuses_a_terraform_file_in_json_that_it_cannot_read(
     path.write_text(text)
     with pytest.raises(NotATemplate, match=problem):
         _lint(path)
+
+
+def _get_remedy(result: LintResult, symptom: str) -> tuple[str, ...]:
+    (remedy,) = [item.remedy for item in result.findings if item.symptom == symptom]
+    return remedy
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_remedies_of_a_json_file_are_json(tmp_path: Path, *, is_folder: bool) -> None:
+    path = _write(tmp_path, _make_stack())
+    result = _lint(tmp_path if is_folder else path)
+    assert _get_remedy(result, "visibility_timeout_too_short") == (
+        '"visibility_timeout_seconds": 360',
+    )
+    *resource_lines, comment, argument_line = _get_remedy(result, "dlq_missing")
+    assert json.loads("{" + "".join(resource_lines) + "}") == {
+        "resource": {"aws_sqs_queue": {"jobsDlq": {"message_retention_seconds": 1_209_600}}}
+    }
+    assert comment == "# and inside of the queue"
+    arguments = json.loads("{" + argument_line + "}")
+    dlq = '{"deadLetterTargetArn": aws_sqs_queue.jobsDlq.arn, "maxReceiveCount": 5}'
+    assert arguments == {"redrive_policy": f"${{jsonencode({dlq})}}"}
+
+
+def test_remedy_that_is_pasted_into_the_json_file_ends_the_finding(tmp_path: Path) -> None:
+    stack = _make_stack()
+    *resource_lines, _, argument_line = _get_remedy(_lint(_write(tmp_path, stack)), "dlq_missing")
+    queues = stack["resource"]["aws_sqs_queue"]
+    queues |= json.loads("{" + "".join(resource_lines) + "}")["resource"]["aws_sqs_queue"]
+    queues["jobs"] |= json.loads("{" + argument_line + "}")
+    assert "dlq_missing" not in _list_symptoms(_lint(_write(tmp_path, stack)))
+
+
+def test_remedy_of_an_hcl_file_beside_a_json_file_is_hcl(tmp_path: Path) -> None:
+    (tmp_path / "main.tf").write_text('resource "aws_sqs_queue" "jobs" {}\n')
+    stack = _make_stack()
+    del stack["resource"]["aws_sqs_queue"]
+    _write(tmp_path, stack)
+    result = _lint(tmp_path)
+    assert _get_remedy(result, "visibility_timeout_too_short") == (
+        "visibility_timeout_seconds = 360",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "converted"),
+    [
+        (
+            ("# add to x", 'response_types = ["A"]'),
+            ("# add to x", '"response_types": [', '  "A"', "]"),
+        ),
+        (
+            ("scaling_config {", "  maximum_concurrency = 2", "}"),
+            ('"scaling_config": {', '  "maximum_concurrency": 2', "}"),
+        ),
+        (("# add to the Statement of x", '{"Effect": "Deny"}'), None),
+        (("# a person must do it",), None),
+        (
+            ("a = var.b", '# declare: data "aws_caller_identity" "current" {}'),
+            (
+                '"a": "${var.b}"',
+                '# declare: "data": {"aws_caller_identity": {"current": {}}}',
+            ),
+        ),
+    ],
+)
+def test_remedy_lines_in_json_keep_comments_and_statements(
+    lines: tuple[str, ...], converted: tuple[str, ...] | None
+) -> None:
+    assert convert_lines_to_json(lines) == (converted or lines)
+
+
+def test_number_of_thousands_of_digits_in_json_leaves_the_timeout_undecided(
+    tmp_path: Path,
+) -> None:
+    stack = _make_stack()
+    path = _write(tmp_path, stack)
+    path.write_text(path.read_text().replace("30", "9" * 5_000))
+    result = _lint(path)
+    assert "visibility_timeout_too_short" not in _list_symptoms(result)
+    assert [place.because for place in result.not_judged] == ["it is not a whole number"]

@@ -605,3 +605,30 @@ def test_comment_with_a_reason_ignores_a_finding_in_terraform_files_and_stale_on
 
 def _run_lint(path: Path) -> Any:
     return json.loads(CliRunner().invoke(app, ["lint", str(path), "--format", "json"]).stdout)
+
+
+MAPPING_BY_NAME = """\
+data "aws_sqs_queue" "orders" {
+  name = %s
+}
+data "aws_lambda_function" "bill" {
+  function_name = "bill"
+}
+resource "aws_lambda_event_source_mapping" "bill" {
+  event_source_arn = data.aws_sqs_queue.orders.arn
+  function_name    = data.aws_lambda_function.bill.arn
+  batch_size       = 1
+}
+"""
+
+
+def test_data_source_that_names_a_queue_of_the_folder_is_that_queue(tmp_path: Path) -> None:
+    result = _lint(tmp_path, QUEUE, FUNCTION, MAPPING_BY_NAME % '"orders"')
+    assert (_list_symptoms(result), result.not_judged) == (FAULTY_SYMPTOMS, [])
+
+
+@pytest.mark.parametrize("name", ['"Orders"', "var.name", "aws_sqs_queue.orders.arn"])
+def test_data_source_of_another_or_an_unknown_name_is_not_judged(tmp_path: Path, name: str) -> None:
+    result = _lint(tmp_path, QUEUE, FUNCTION, MAPPING_BY_NAME % name)
+    assert _list_symptoms(result) == []
+    assert "aws_sqs_queue.orders is read when it is deployed" in result.not_judged[0].because
