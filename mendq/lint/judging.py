@@ -655,7 +655,8 @@ def _find_disabled_mapping(queue: DeclaredQueue) -> DetectedFault | None:
 
     The mapping of a DLQ is often disabled until somebody wants the messages.
     """
-    if queue.lambda_consumers or queue.pipes or queue.dlq_sources or not queue.disabled_mappings:
+    is_read = any(consumer.is_enabled for consumer in queue.lambda_consumers)
+    if is_read or queue.pipes or queue.dlq_sources or not queue.disabled_mappings:
         return None
     return DetectedFault(
         "its event source mapping or pipe is disabled, and nothing else in the template reads it: "

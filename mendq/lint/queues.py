@@ -112,6 +112,8 @@ class DeclaredConsumer(LambdaConsumer):
     why_settings_unknown: str = ""
     # Each reason why Lambda refuses the mapping. Empty if Lambda takes it, or if lint cannot tell.
     refusal_reasons: tuple[str, ...] = ()
+    # False if the mapping is disabled.
+    is_enabled: bool = True
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,8 @@ class DeclaredQueues:
         self._consumers_by_arn = defaultdict[str, list[DeclaredConsumer]](list)
         # Event source mappings and pipes that are disabled, and pipes that are not.
         self._disabled_mappings_by_arn = defaultdict[str, list[TemplateResource]](list)
+        # The functions of the disabled mappings.
+        self._disabled_consumers_by_arn = defaultdict[str, list[DeclaredConsumer]](list)
         self._pipes_by_arn = defaultdict[str, list[TemplateResource]](list)
         for pipe in template.list_resources(PIPE_TYPE):
             self._add_pipe(pipe)
@@ -256,8 +260,8 @@ class DeclaredQueues:
     def _add_event_source_mapping(self, event_source_mapping: TemplateResource) -> None:
         """Add the function of an event source mapping to the consumers of the mapping's queue.
 
-        A mapping that is disabled is only recorded as such. One of which that is not known counts
-        as enabled. One whose source is not a queue is ignored. Raises UnknownValue if the source is
+        A mapping that is disabled is recorded apart. One of which that is not known counts as
+        enabled. One whose source is not a queue is ignored. Raises UnknownValue if the source is
         not known or is a queue that the template does not declare, or if a condition decides
         whether the mapping exists.
         """
@@ -272,14 +276,14 @@ class DeclaredQueues:
             raise UnknownValue(f"a condition decides whether it reads {queue.logical_id}")
         with self.resolver.assume_made(event_source_mapping):
             enabled_text = self.resolver.resolve_text_or_empty(mapping_properties.get("Enabled"))
+            consumer = self._read_mapping_settings(
+                self._make_consumer(event_source_mapping), is_fifo=source_arn.endswith(FIFO_SUFFIX)
+            )
             if enabled_text.lower() == "false":
                 self._disabled_mappings_by_arn[source_arn].append(event_source_mapping)
-                return
-            consumer = self._make_consumer(event_source_mapping)
-            is_fifo = source_arn.endswith(FIFO_SUFFIX)
-            self._consumers_by_arn[source_arn].append(
-                self._read_mapping_settings(consumer, is_fifo=is_fifo)
-            )
+                self._disabled_consumers_by_arn[source_arn].append(_disable(consumer))
+            else:
+                self._consumers_by_arn[source_arn].append(consumer)
 
     def _is_made_with(self, resource: TemplateResource, queue: TemplateResource) -> bool:
         """Return True if a resource is made if a queue is.
@@ -611,6 +615,20 @@ class DeclaredQueues:
         except UnknownValue:
             return None
 
+    def _list_consumers(
+        self, queue_arn: str, dlq_sources: Sequence[QueueFacts]
+    ) -> tuple[DeclaredConsumer, ...]:
+        """Return the functions that read a queue.
+
+        If nothing else reads the queue and it is no DLQ, these are the functions of its disabled
+        mappings: its settings must be right once one of them is enabled, and Lambda also refuses a
+        disabled mapping whose function may run longer than the visibility timeout.
+        """
+        enabled_consumers = self._consumers_by_arn[queue_arn]
+        if enabled_consumers or self._pipes_by_arn[queue_arn] or dlq_sources:
+            return tuple(enabled_consumers)
+        return tuple(self._disabled_consumers_by_arn[queue_arn])
+
     def _make_queue(self, queue_arn: str, dlq_sources: Sequence[QueueFacts]) -> DeclaredQueue:
         resource = self._get_queue_resource(queue_arn)
         dlq_arn = self._find_dlq_arn(queue_arn)
@@ -623,7 +641,7 @@ class DeclaredQueues:
             queue_arn=queue_arn,
             attributes=self._attributes_by_arn[queue_arn],
             tags=self._resolve_tags(resource),
-            lambda_consumers=tuple(self._consumers_by_arn[queue_arn]),
+            lambda_consumers=self._list_consumers(queue_arn, dlq_sources),
             dlq=dlq,
             dlq_sources=tuple(dlq_sources),
             resource=resource,
@@ -768,6 +786,17 @@ def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
         ALL_PRINCIPALS in to_list(principal_ids) for principal_ids in principal.values()
     )
     return is_checked_part_known and principal.keys() <= {"AWS", "Service"} and not is_for_everybody
+
+
+def _disable(consumer: DeclaredConsumer) -> DeclaredConsumer:
+    """Return the function of a disabled mapping, without what matters only while it runs."""
+    return replace(
+        consumer,
+        filters=(),
+        reserved_concurrency=None,
+        maximum_concurrency=None,
+        is_enabled=False,
+    )
 
 
 def _format_like_sqs(attribute_name: str, value: Any) -> str:

@@ -168,6 +168,19 @@ def test_disabled_mapping_is_an_error_unless_something_else_reads_the_queue() ->
     assert _list_findings(resources) == []
 
 
+def test_settings_of_a_queue_are_judged_for_the_function_of_a_disabled_mapping() -> None:
+    resources = _make_resources(Enabled=False)
+    del resources["Orders"]["Properties"]["RedrivePolicy"]
+    symptoms = {finding.symptom for finding in _list_findings(resources)}
+    assert symptoms == {"consumer_stopped", "dlq_missing"}
+
+
+def test_concurrency_and_filter_of_a_disabled_mapping_are_no_fault() -> None:
+    filters = {"Filters": [{"Pattern": '{"body": {"paid": [true]}}'}]}
+    resources = _make_resources(1, Enabled=False, FilterCriteria=filters)
+    assert [finding.symptom for finding in _list_findings(resources)] == ["consumer_stopped"]
+
+
 def test_mapping_that_a_string_in_capitals_disables_is_an_error() -> None:
     (finding,) = _list_findings(_make_resources(Enabled="False"))
     assert (finding.symptom, finding.severity) == ("consumer_stopped", LintSeverity.ERROR)
@@ -255,7 +268,7 @@ Resources:
         for finding in _lint_text(text).findings
         if finding.symptom in LOOKED_FOR
     }
-    assert findings.keys() == {"concurrency_too_small", "consumer_stopped"}
+    assert findings.keys() == {"concurrency_too_small", "consumer_stopped", "dlq_missing"}
     events = "Resources.Bill.Properties.Events"
     assert findings["concurrency_too_small"].path == f"{events}.Order"
     assert findings["consumer_stopped"].path == f"{events}.Late"

@@ -91,12 +91,17 @@ def test_lint_names_the_parameter_whose_default_decided_about_a_sam_function() -
     assert result.defaults == [{"parameter": "Seconds", "value": "60"}]
 
 
-def test_lint_reports_a_disabled_event_of_a_sam_function_as_a_stopped_consumer_alone() -> None:
-    event = "Events: {New: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn, Enabled: false}}}"
-    result = _lint_sam(SOUND_QUEUES + _make_function("Timeout: 60", event))
-    assert [finding.symptom for finding in result.findings if finding.resource == "Orders"] == [
-        "consumer_stopped"
-    ]
+@pytest.mark.parametrize(
+    ("seconds", "more_symptoms"), [(5, []), (60, ["visibility_timeout_too_short"])]
+)
+def test_lint_of_a_disabled_event_reports_it_and_the_timeout_that_lambda_refuses(
+    seconds: int, more_symptoms: list[str]
+) -> None:
+    properties = "{Queue: !GetAtt Orders.Arn, Enabled: false, BatchSize: 1}"
+    event = f"Events: {{New: {{Type: SQS, Properties: {properties}}}}}"
+    result = _lint_sam(SOUND_QUEUES + _make_function(f"Timeout: {seconds}", event))
+    symptoms = {finding.symptom for finding in result.findings if finding.resource == "Orders"}
+    assert symptoms == {"consumer_stopped", *more_symptoms}
 
 
 @pytest.mark.parametrize("function_name", ["!Ref Bill", "!GetAtt Bill.Arn"])
