@@ -185,6 +185,9 @@ def _compare(
         kind = f"{fault['kind']}, debatable" if fault.get("debatable") else fault["kind"]
         score.labels_by_kind[kind] += 1
         found = [finding for finding in findings if _is_about(finding, fault)]
+        if fault["kind"] == "refused_by_aws":
+            # Its symptoms name other kinds too: a finding of another fault says nothing about it.
+            found = [finding for finding in found if finding not in labelled]
         labelled += found
         if found:
             score.found_by_kind[kind] += 1

@@ -689,10 +689,11 @@ class _Module:
             instances = self.find_instances(f"resource.{'.'.join(resource_block.labels)}")
             if not isinstance(instances, Container):
                 continue
-            for instance in instances.list_items():
+            found_instances: list[_Instance] = instances.list_items()
+            for instance in found_instances:
                 own_argument = instance.block.argument_by_name.get(name_argument)
                 if own_argument and self.evaluate_argument(instance, own_argument) == wanted_name:
-                    return instance  # type: ignore[no-any-return]
+                    return instance
         return None
 
     def find_instances(self, key: str) -> Any:

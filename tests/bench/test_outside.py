@@ -48,6 +48,11 @@ def test_score_counts_a_labelled_fault_as_found_only_by_its_own_symptom(checkout
     assert score.misses == ["me/shop queues.yaml line 3: max_receive_low: numbers"]
 
 
+def test_finding_of_another_fault_does_not_count_as_a_refusal_of_aws(checkout: Path) -> None:
+    score = score_templates(_label("timeout_below_six", "refused_by_aws"), checkout)
+    assert score.found_by_kind == {"timeout_below_six": 1}
+
+
 def test_score_lists_a_warning_without_a_label_and_no_note(checkout: Path) -> None:
     score = score_templates(_label("timeout_below_six"), checkout)
     assert score.unlabelled == ["me/shop queues.yaml line 3: dlq_missing"]
