@@ -95,7 +95,7 @@ def _find_shared_scope(file: str) -> str:
     if file.endswith("test_nightly_grants.py"):
         return "analytics"  # Spark
     # In each process, the first stack takes seconds longer to synthesize than later ones.
-    if found := re.match(r"tests/(analytics|browser|infra)/", file):
+    if found := re.match(r"tests/(analytics|browser|docs|infra)/", file):
         return found[1]
     text = (_ROOT / file).read_text()
     if "tiny: LocalAccount" in text:

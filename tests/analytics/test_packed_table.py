@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -316,7 +317,7 @@ def test_any_change_to_a_table_leads_to_a_size_or_a_refusal(
     offset: int, change: bytes, region: float
 ) -> None:
     """No other exception: one file must not end the job."""
-    content = bytearray(_SAMPLE)
+    content = bytearray(_pack_sample())
     position = min(int(region * len(content)) + offset % 400, len(content) - len(change))
     content[position : position + len(change)] = change
     size = UnpackedSize(0, 0)
@@ -332,7 +333,10 @@ def _unpack_or_refuse(packed_bytes: bytes) -> bytes:
         raise ValueError(str(error)) from error
 
 
-_SAMPLE = pack([make_account_incident("1" * 12, number) for number in range(40)])
+@cache
+def _pack_sample() -> bytes:
+    """Return a table. pyarrow imports pandas for the first one, so none is made at import."""
+    return pack([make_account_incident("1" * 12, number) for number in range(40)])
 
 
 def test_unpack_snappy_returns_the_unpacked_bytes_and_raises_value_error_for_corrupt_ones(

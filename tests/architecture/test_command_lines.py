@@ -8,16 +8,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.source_files import ROOT, list_files
 
-TREES = {
-    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
-    for path in list_files("functions/*.py", "mendq/*.py")
-}
 # By file, why it may write to a terminal without `Output`.
 WRITERS: Mapping[str, str] = {
     "mendq/cli/output.py": "it is the place that makes text safe",
@@ -46,6 +43,15 @@ OTHER_MAKERS: Mapping[str, str] = {
 _COMMAND_WITH_NAME = re.compile(r"(?:^|[`(]|: )(?:aws|mendq) [a-z][^`]*\{\}")
 
 
+@cache
+def _parse_sources() -> Mapping[str, ast.Module]:
+    """Return the syntax tree of each file of the product, by its path."""
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
+        for path in list_files("functions/*.py", "mendq/*.py")
+    }
+
+
 def _find_calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -59,7 +65,7 @@ def _is_console_print(function: str) -> bool:
 def test_exactly_the_listed_files_write_to_a_terminal_without_the_output_class() -> None:
     writers = {
         path
-        for path, tree in TREES.items()
+        for path, tree in _parse_sources().items()
         for function, _ in _find_calls(tree)
         if function in _PRINTING_FUNCTIONS or _is_console_print(function)
     }
@@ -95,7 +101,7 @@ def _list_unquoted_commands(tree: ast.AST) -> Iterator[ast.JoinedStr]:
 def test_every_command_line_with_a_name_is_made_by_a_function_that_quotes_links() -> None:
     unquoted = {
         f"{path}:{text.lineno}: {_make_template(text)}"
-        for path, tree in TREES.items()
+        for path, tree in _parse_sources().items()
         if path not in OTHER_MAKERS
         for text in _list_unquoted_commands(tree)
     }

@@ -51,12 +51,15 @@ ENTRIES_WITH_DETECTION = [entry for entry in CATALOGUE if entry.detection]
 NOTIFIED_ENTRIES = [entry for entry in CATALOGUE if isinstance(entry, NotifiedSymptom)]
 
 
+# Made once: each call of `examples` makes new ones, and most tests below need them all.
+EXAMPLES = [(entry, example) for entry in CATALOGUE for example in entry.examples()]
+
+
 def for_examples(*kinds: type, only: type[Symptom] = Symptom) -> pytest.MarkDecorator:
     """Parametrize a test with every example of these kinds, of entries of the class `only`."""
     examples_of_kinds = [
         (entry, example)
-        for entry in CATALOGUE
-        for example in entry.examples()
+        for entry, example in EXAMPLES
         if isinstance(entry, only) and isinstance(example, kinds)
     ]
     assert examples_of_kinds

@@ -46,37 +46,44 @@ def test_docs_picture_is_shown_below_why_in_a_runbook_with_an_alternative_text(n
     assert why.partition(f"](../pictures/{name})")[0].endswith("The numbers are made up.")
 
 
-CURVES = pictures.draw_curves(scale.curves())
+@pytest.fixture(scope="module")
+def curves() -> tuple[scale.Curve, ...]:
+    """The scale curves. Their costs are counted in a scan and a synthesized stack."""
+    return scale.curves()
 
 
-def test_every_colour_of_the_scale_curves_changes_in_dark_mode() -> None:
-    style, end, drawn = CURVES.partition("</style>")
+def test_every_colour_of_the_scale_curves_changes_in_dark_mode(
+    curves: tuple[scale.Curve, ...],
+) -> None:
+    style, end, drawn = pictures.draw_curves(curves).partition("</style>")
     assert end
     for attribute, colour in set(re.findall(r'(fill|stroke)="(#\w+)"', drawn)):
         (dark,) = re.findall(rf'\[{attribute}="{colour}"\]{{{attribute}:(#\w+)}}', style)
         assert dark != colour
 
 
-def test_scale_curves_name_their_axes_and_first_limit_and_fit_a_phone() -> None:
-    root = ET.fromstring(CURVES)  # noqa: S314 - our own picture
+def test_scale_curves_name_their_axes_and_first_limit_and_fit_a_phone(
+    curves: tuple[scale.Curve, ...],
+) -> None:
+    root = ET.fromstring(pictures.draw_curves(curves))  # noqa: S314 - our own picture
     assert float(root.get("width", "inf")) <= 380
     texts = [*root.itertext()]
-    for curve in scale.curves():
+    for curve in curves:
         assert {curve.title, f"{curve.of} (log scale)"} <= {*texts}
         assert "dollars a month (log scale)" in texts
         words, at = next(iter(curve.marks.items()))
         assert f"red: {at:,.0f}, {words}" in texts
 
 
-@pytest.mark.parametrize("curve", scale.curves(), ids=lambda curve: curve.of)
-def test_scale_curve_covers_all_its_limits_and_its_cost_never_falls(curve: scale.Curve) -> None:
-    first = curve.xs[0]
-    last = curve.xs[-1]
-    assert first < min(curve.marks.values())
-    assert max(curve.marks.values()) < last
-    sums = [curve.dollars_at(x) for x in curve.xs]
-    assert sums == sorted(sums)
-    assert sums[0] > 0
+def test_each_scale_curve_covers_all_its_limits_and_its_cost_never_falls(
+    curves: tuple[scale.Curve, ...],
+) -> None:
+    for curve in curves:
+        assert curve.xs[0] < min(curve.marks.values()), curve.of
+        assert max(curve.marks.values()) < curve.xs[-1], curve.of
+        sums = [curve.dollars_at(x) for x in curve.xs]
+        assert sums == sorted(sums), curve.of
+        assert sums[0] > 0, curve.of
 
 
 def test_scale_model_needs_a_second_executor_above_the_bytes_that_one_can_read() -> None:
