@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,9 @@ import pytest
 from botocore.auth import SigV4Auth
 from moto import mock_aws
 from moto.cloudtrail.responses import CloudTrailResponse
+from moto.dynamodb.models import dynamodb_backends
 from moto.kms.utils import AbstractPrivateKey, generate_private_key
+from moto.s3.models import s3_backends
 from moto.sns.models import sns_backends
 from moto.sqs.models import Queue
 
@@ -290,10 +293,55 @@ def furnish_account(clients: Clients) -> Account:
         BillingMode="PAY_PER_REQUEST",
     )
     clients.s3.create_bucket(Bucket="cases")
-    clients.__dict__["event_history_pace"] = CallRateLimit(None)
     for name in ("urgent", "info"):
         clients.sns.create_topic(Name=name)
+    return _make_account(clients)
+
+
+def _make_account(clients: Clients) -> Account:
+    clients.__dict__["event_history_pace"] = CallRateLimit(None)
     return Account(clients, make_settings())
+
+
+@dataclass
+class _MotoResources:
+    """What an account is furnished with, as moto's backends hold it."""
+
+    tables: Any
+    buckets: Any
+    topics: Any
+
+    @classmethod
+    def read(cls) -> _MotoResources:
+        return cls(
+            dynamodb_backends[ACCOUNT][REGION].tables,
+            s3_backends[ACCOUNT]["aws"].buckets,
+            sns_backends[ACCOUNT][REGION].topics,
+        )
+
+
+# The resources of the first account, pickled.
+_furnishings: list[bytes] = []
+
+
+def _furnish_moto_account(clients: Clients) -> Account:
+    """Furnish an account in moto as `furnish_account` does.
+
+    Only the first account calls moto. The others get copies of its resources, because five calls
+    to moto take longer than most tests.
+    """
+    if not _furnishings:
+        account = furnish_account(clients)
+        _furnishings.append(pickle.dumps(_MotoResources.read()))
+        return account
+    furnishings = pickle.loads(_furnishings[0])  # noqa: S301 - our own
+    resources = _MotoResources.read()
+    resources.tables.update(furnishings.tables)
+    resources.buckets.update(furnishings.buckets)
+    resources.topics.update(furnishings.topics)
+    for name, bucket in furnishings.buckets.items():
+        s3_backends.bucket_accounts[name] = (bucket.partition, ACCOUNT)
+    return _make_account(clients)
 
 
 @cache
@@ -312,7 +360,9 @@ def moto_account(clients: Clients | None = None) -> Iterator[Account]:
     `clients` may be those of an earlier account that is gone.
     """
     with mock_aws():
-        made = furnish_account(clients or Clients(cast("boto3.Session", RetainedSession(REGION))))
+        made = _furnish_moto_account(
+            clients or Clients(cast("boto3.Session", RetainedSession(REGION)))
+        )
         with (
             patch.object(CloudTrailResponse, "lookup_events", _lookup_events_of(made), create=True),
             # moto reads who signed and for where, and no signature.
