@@ -505,7 +505,16 @@ _QUEUE_FAILING_BY_CHANCE = replace_values(
     fewest_messages=1,
     usual_messages=6,
     recent=make_half_hours(
-        *({"received": 1_929, "deleted": 437, "fewest_messages": 1, "usual_messages": 6},) * 12
+        *(
+            {
+                "sent": 438,
+                "received": 1_929,
+                "deleted": 437,
+                "fewest_messages": 1,
+                "usual_messages": 6,
+            },
+        )
+        * 12
     ),
 )
 _QUEUE_WITH_ALL_MESSAGES_FINISHED = replace_values(
