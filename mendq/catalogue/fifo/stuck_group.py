@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from math import ceil, sqrt
 from statistics import fmean, pvariance
 
-from mendq.model.metrics import COUNTER_TOLERANCE_SHARE_OF_SENDS, DATAPOINT_PERIOD, Measurement
+from mendq.model.metrics import DATAPOINT_PERIOD, Measurement
 
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -31,6 +31,10 @@ MOST_MESSAGES_PER_RECEIVE = 10
 # The message must be the oldest for at least this time, or for half of the measured time if that is
 # shorter.
 LEAST_STANDSTILL_HOURS = 0.5
+# Hardly a message is finished if at most this share of the receives leads to a delete. A share is
+# right here: the receives of the blocked group grow with the measured time, and deletes of other
+# groups would grow with it. A fixed number of deletes would call a slow queue blocked.
+HARDLY_FINISHED_SHARE_OF_RECEIVES = 0.05
 # With at least this many receives before the message became the oldest, that time shows which share
 # of receives is normally not followed by a delete. With fewer, this share is assumed.
 MINIMUM_RECEIVES_TO_MEASURE_FAILING_SHARE = 1_000
@@ -55,7 +59,7 @@ def does_one_group_block(measurement: Measurement) -> bool:
         and measurement.is_oldest_unchanged
         and measurement.received
         >= FREQUENT_RECEIVES_PER_MESSAGE * max(measurement.now.in_flight, 1)
-        and measurement.deleted <= COUNTER_TOLERANCE_SHARE_OF_SENDS * measurement.received
+        and measurement.deleted <= HARDLY_FINISHED_SHARE_OF_RECEIVES * measurement.received
     )
 
 
@@ -83,7 +87,7 @@ def is_oldest_message_stuck(measurement: Measurement, visibility_seconds: int) -
         return False
     are_other_messages_finished = (
         measurement_of_standstill.deleted
-        > COUNTER_TOLERANCE_SHARE_OF_SENDS * measurement_of_standstill.received
+        > HARDLY_FINISHED_SHARE_OF_RECEIVES * measurement_of_standstill.received
     )
     if not are_other_messages_finished and measurement.now.groups_in_flight != 1:
         return False
