@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from mendq.catalogue import CATALOGUE
-from tests.prove.incidents import INCIDENTS, is_right, list_lines
+from tests.prove.incidents import INCIDENTS, has_all_incidents, is_right, list_lines
 
 FAULTY = "each message fails, maxReceiveCount 3"
 HEALTHY = "healthy: steady"
 
 
-def test_eight_of_forty_incidents_are_healthy_and_the_others_name_symptoms_that_exist() -> None:
-    assert len(INCIDENTS) == 40
+def test_forty_incidents_are_faulty_eight_are_healthy_and_their_symptoms_exist() -> None:
+    assert has_all_incidents()
+    assert len(INCIDENTS) == 48
     assert sum(not incident.right_names for incident in INCIDENTS.values()) == 8
     names = {name for incident in INCIDENTS.values() for name in incident.right_names}
     assert names <= {symptom.name for symptom in CATALOGUE}
@@ -29,5 +30,15 @@ def test_healthy_incident_is_right_only_if_nothing_is_found() -> None:
 
 def test_table_names_each_incident_and_counts_those_that_are_right() -> None:
     lines = list(list_lines({name: [] for name in INCIDENTS}))
-    assert len(lines) == 40 + 4
-    assert lines[-1].startswith("right: 8 of 40")
+    assert len(lines) == 48 + 4
+    assert lines[-1].startswith("The right name comes first for 0 of 40 faulty queues: 0.00")
+    assert "Of 8 healthy queues, 0 are named" in lines[-1]
+
+
+def test_table_counts_the_faulty_and_the_healthy_incidents_apart() -> None:
+    found: dict[str, list[str]] = {name: [] for name in INCIDENTS}
+    found[FAULTY] = ["consumer_failing"]
+    found[HEALTHY] = ["consumer_failing"]
+    last_line = list(list_lines(found))[-1]
+    assert "for 1 of 40 faulty queues" in last_line
+    assert "Of 8 healthy queues, 1 are named" in last_line
