@@ -255,3 +255,8 @@ def test_name_in_a_loop_that_is_no_loop_variable_is_left_as_it_is() -> None:
         "Q2Queue: visibility_timeout_too_short: 11"
     }
     assert result.not_judged == []
+
+
+def test_null_in_a_template_with_loops_is_read() -> None:
+    queue = "{Type: AWS::SQS::Queue, Properties: {KmsMasterKeyId: null}}"
+    assert _lint(f"Resources: {{Orders: {queue}}}").queues == 1

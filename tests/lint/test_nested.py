@@ -385,3 +385,10 @@ def test_names_in_a_nested_stack_are_those_of_its_own_file(
     short = short.replace("Tail: 1}", "Tail: ''}")
     result = _lint(_write(tmp_path, **{"parts/queues": short}))
     assert [*_list_findings(result)] == ["Queues.Orders: visibility_timeout_too_short"]
+
+
+def test_stack_of_a_resource_is_named_for_nested_resources_alone(tmp_path: Path) -> None:
+    (source, *_) = list_template_sources(str(_write(tmp_path)))
+    template = read_template_source(source)
+    assert template.find_stack_id("Queues.Orders") == "Queues"
+    assert template.find_stack_id("Elsewhere") == ""

@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.lint.decode import read_template
-from mendq.lint.template import MAXIMUM_NESTED_LEVELS, MOST_TEMPLATE_BYTES, NotATemplate, Template
+from mendq.lint.template import (
+    MAXIMUM_NESTED_LEVELS,
+    MOST_TEMPLATE_BYTES,
+    NotATemplate,
+    Template,
+    WorkBudget,
+    convert_scalars_to_text,
+)
 from mendq.lint.values import UnknownValue, ValueResolver
 
 VALUES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text())
@@ -159,3 +166,23 @@ def _make_nested_subs(levels: int, mentions: int, innermost: str) -> Any:
 def test_template_whose_functions_expand_to_a_huge_text_is_refused(value: Any) -> None:
     with pytest.raises(NotATemplate, match="more than 8,000,000 steps"):
         _resolve(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "steps"),
+    [
+        ({}, {}, 1),
+        ({"a": None, "b": None}, {"a": None, "b": None}, 3),
+        ([], [], 1),
+        ([1, True], ["1", "true"], 3),
+        ("", "", 1),
+        ("x" * 31, "x" * 31, 2),
+        ("x" * 32, "x" * 32, 3),
+    ],
+)
+def test_conversion_of_a_plan_takes_steps_for_items_and_text(
+    value: Any, text: Any, steps: int
+) -> None:
+    budget = WorkBudget(steps)
+    assert convert_scalars_to_text(value, budget) == text
+    assert budget.steps_left == 0

@@ -12,6 +12,7 @@ from mendq.lint.decode import read_template
 from mendq.lint.files import list_template_sources
 from mendq.lint.folder import TemplateFolder
 from mendq.lint.judging import LintResult, lint
+from mendq.lint.serverless_producers import list_event_producers
 from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate, WorkBudget
 from mendq.lint.values import DeployTarget
 from mendq.lint.view import make_sarif
@@ -586,3 +587,32 @@ def test_function_with_a_name_of_its_own_is_found_by_it() -> None:
     function = "  bill: {handler: a.b, name: billing}\n"
     result = _lint_serverless(function, queues=f"{queues.rstrip()}{mapping}")
     assert _list_findings(result) == ["Orders: visibility_timeout_too_short"]
+
+
+def test_resources_of_an_event_have_the_names_of_function_event_and_number() -> None:
+    """Two events of the same function must not make the same resource."""
+    redrive = {"deadLetterTargetRef": "OrdersDlq"}
+    sns = {"topicName": "paid-bills", "redrivePolicy": redrive}
+    topic, policy, subscription = list_event_producers("Bill", 3, "sns", sns)
+    assert (topic.logical_id, topic.properties) == (
+        "SNSTopicpaidbills",
+        {"TopicName": "paid-bills"},
+    )
+    assert policy.logical_id == "BillSns3Policy"
+    assert policy.properties["Queues"] == [{"Ref": "OrdersDlq"}]
+    assert subscription.logical_id == "BillSns3"
+    assert subscription.properties["Endpoint"] == {"Fn::GetAtt": ["Bill", "Arn"]}
+    settings = {"deadLetterQueueArn": "arn", "eventBus": "shop"}
+    (rule,) = list_event_producers("Bill", 3, "eventBridge", settings)
+    assert (rule.logical_id, rule.properties["EventBusName"]) == ("BillEventBridge3", "shop")
+    assert list(list_event_producers("Bill", 3, "eventBridge", {"eventBus": "shop"})) == []
+    assert list(list_event_producers("Bill", 3, "sns", settings)) == []
+
+
+def test_dlqs_of_a_functions_events_are_resources_of_the_template() -> None:
+    event = "{sns: {topicName: paid, redrivePolicy: {deadLetterTargetRef: OrdersDlq}}}"
+    functions = f"functions:\n  bill: {{handler: a.b, events: [{{http: get}}, {event}]}}\n"
+    template = read_template(f"{HEAD}{functions}{QUEUES}".encode())
+    subscription = template.resources["BillLambdaFunctionSns1"]
+    endpoint = {"Fn::GetAtt": ["BillLambdaFunction", "Arn"]}
+    assert subscription.properties["Endpoint"] == endpoint
