@@ -24,6 +24,7 @@ from mendq.lint.patch import (
     NEW_QUEUE_NOTE,
     NO_LINE_NOTE,
     PatchResult,
+    QueueNotFound,
     TemplateChange,
     WantedValues,
     choose_only_candidate,
@@ -93,6 +94,11 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
     """
     text_by_file = _read_texts(path_argument)
     queue_blocks = _list_queue_blocks(text_by_file)
+    if not queue_blocks:
+        raise QueueNotFound(
+            f"{path_argument}: no .tf file here declares a queue. For one in a module, name "
+            "the module's folder (mendq patch changes no .tf.json file)"
+        )
     queue_addresses = list(dict.fromkeys(block.address for _, block in queue_blocks))
     if wanted_values.requested_id:
         found_by = "--resource"

@@ -189,3 +189,10 @@ def test_patch_of_what_is_no_terraform_names_the_line_in_one_sentence(
     with pytest.raises(NotATemplate) as refused:
         _patch(path)
     assert str(refused.value).endswith(says)
+
+
+def test_patch_of_a_folder_whose_queues_are_elsewhere_says_what_to_name(tmp_path: Path) -> None:
+    (tmp_path / "main.tf").write_text('module "shop" {\n  source = "./shop"\n}\n')
+    (tmp_path / "cdk.tf.json").write_text('{"resource": {"aws_sqs_queue": {"orders": {}}}}')
+    with pytest.raises(QueueNotFound, match=r"name the module's folder .* no .tf.json file"):
+        _patch(tmp_path, "module.shop.aws_sqs_queue.orders")
