@@ -1,15 +1,19 @@
-"""`mendq explain FILE|-`: show what Mendq reads in a CloudTrail record. It does not call AWS."""
+"""`mendq explain FILE|-`: show what Mendq reads in CloudTrail records. It does not call AWS.
+
+`record_formats.py` lists the forms of files that it reads.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
-import json
 import sys
 import zlib
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import fields
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -20,6 +24,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
+from mendq.cli.look.record_formats import RecordEntry, find_record_entries
 from mendq.cli.output import Output
 from mendq.model.evidence import (
     EVENTS_SUFFICIENT_FOR_CASE,
@@ -27,7 +32,6 @@ from mendq.model.evidence import (
     Sighting,
 )
 from mendq.model.failed_call import FailedCall, UnreadableRecord, read, read_refused_mapping
-from mendq.model.json_text import parse_finite_float, refuse_nan_constant
 
 # A trail file holds at most 50 MB before it is compressed.
 MOST_FILE_BYTES = 50 * 1024 * 1024
@@ -43,37 +47,44 @@ _GZIP_SIGNATURE = b"\x1f\x8b"
 @command(7, CommandKind.OFFLINE)
 def explain(
     call: Invocation,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A record or a trail file; - stdin.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Records, as AWS's tools write them; - stdin.")
+    ],
 ) -> None:
-    """Show what Mendq reads in a CloudTrail record; offline.
+    """Show what Mendq reads in CloudTrail records; offline.
 
     Examples:
       mendq explain record.json
       mendq explain - --json < trail.json.gz
+      mendq explain lookup-events.json
     """
-    json_document = _read_json(file)
-    records = json_document
-    if isinstance(json_document, dict):
-        records = json_document.get("Records")
-    if not isinstance(records, list):
-        explanation = explain_record(json_document)
+    entries = _read_entries(file)
+    first_entry = next(entries, None)
+    if first_entry and not first_entry.place:
+        explanation = explain_record(first_entry.record)
         call.out.print_json(explanation)
         _print_explanation(call.out, explanation)
         return
+    record_count = 0
     explained_records = []
-    for record in records:
-        explanation = explain_record(record)
+    for entry in chain([first_entry] if first_entry else [], entries):
+        record_count += 1
+        explanation = explain_record(entry.record)
         if explanation["unreadable"] not in ("not_failed", "not_sqs"):
-            explained_records.append(explanation)
-    left_out_count = len(records) - len(explained_records)
+            explained_records.append({"place": entry.place, **explanation})
     call.out.print_json(
-        {"records": len(records), "left_out": left_out_count, "explained": explained_records}
+        {
+            "records": record_count,
+            "left_out": record_count - len(explained_records),
+            "explained": explained_records,
+        }
     )
     call.out.say(
-        f"{len(records)} records, {len(explained_records)} of them failed SQS calls or not readable"
+        f"{record_count} records, {len(explained_records)} of them failed SQS calls or not readable"
     )
     for explanation in explained_records:
         call.out.say("")
+        call.out.say(f"{explanation['place']}:", "dim")
         _print_explanation(call.out, explanation)
 
 
@@ -81,9 +92,13 @@ def explain_record(record: object) -> dict[str, Any]:
     """Return how Mendq reads a record: the call, its symptom, and what Mendq would do about it.
 
     If the record cannot be read or is not a failed SQS call, `unreadable` has the reason, and the
-    other values are None.
+    other values are None. `record` may be such a reason already.
     """
-    failed_call = read_refused_mapping(record) or read(record)
+    failed_call = (
+        record
+        if isinstance(record, UnreadableRecord)
+        else read_refused_mapping(record) or read(record)
+    )
     if isinstance(failed_call, UnreadableRecord):
         return {"unreadable": failed_call.reason, "read": None, "symptom": None, "match": None}
     failed_call_fields = {}
@@ -156,10 +171,10 @@ def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
         out.say("no symptom of the catalogue: it is counted and never acted on")
 
 
-def _read_json(file_name: str) -> Any:
-    """Return the JSON document in a file, or in standard input for `-`.
+def _read_entries(file_name: str) -> Iterator[RecordEntry]:
+    """Return the records in a file, or in standard input for `-`.
 
-    Raises CommandError if it cannot be read or is not JSON.
+    Raises CommandError if it cannot be read or holds no JSON.
     """
     try:
         with (
@@ -171,10 +186,8 @@ def _read_json(file_name: str) -> Any:
     except (OSError, EOFError, zlib.error) as error:
         raise CommandError(f"{file_name} cannot be read: {error}", Exit.USAGE) from error
     try:
-        return json.loads(
-            file_content, parse_constant=refuse_nan_constant, parse_float=parse_finite_float
-        )
-    except (ValueError, RecursionError) as error:
+        return find_record_entries(file_content)
+    except ValueError as error:
         raise CommandError(f"{file_name} holds no JSON: {error}", Exit.USAGE) from error
 
 
