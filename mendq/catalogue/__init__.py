@@ -7,6 +7,7 @@ import and its line here, and its runbook. CONTRIBUTING.md has the steps.
 """
 
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
+from mendq.catalogue.access.credentials_invalid import CREDENTIALS_INVALID
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.access.producer_refused import PRODUCER_REFUSED
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
@@ -75,6 +76,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     KMS_DENIED,
     KMS_KEY_UNUSABLE,
     ACCESS_DENIED,
+    CREDENTIALS_INVALID,
     QUEUE_MISSING,
     MAPPING_REFUSED,
     IN_FLIGHT_LIMIT,

@@ -40,6 +40,12 @@ ERROR_CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
     # which AWS redacts, and it is not known if they name the queue.
     # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/logging-network-events-with-cloudtrail.html
     "access_denied": ("AccessDenied",),
+    # AWS does not document which of these CloudTrail records.
+    "credentials_invalid": (
+        *("ExpiredToken", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClient"),
+        *("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidSignature"),
+        *("IncompleteSignature", "MissingAuthenticationToken"),
+    ),
     "invalid_request": (
         *("QueueDeletedRecently", "QueueAlreadyExists", "OverLimit", "ReceiptHandleIsInvalid"),
         *("InvalidParameterValue", "MissingParameter", "BatchRequestTooLong"),

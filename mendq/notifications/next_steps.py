@@ -419,7 +419,12 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _SHOW_QUEUE_COMMAND,
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),
-    # Keys.
+    # Credentials and keys.
+    "credentials_invalid": OperatorStep(
+        "Give the callers new credentials; see if their clock is right.",
+        _SHOW_CASE_COMMAND,
+        needs=_ANY_QUEUE,
+    ),
     "aws_managed_key": OperatorStep(
         "Use a customer managed key: AWS's key serves no other service.",
         _SHOW_QUEUE_COMMAND,
