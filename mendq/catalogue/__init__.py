@@ -36,6 +36,7 @@ from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.dlq.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
 from mendq.catalogue.dlq.dlq_source_unconfirmed import DLQ_SOURCE_UNCONFIRMED
 from mendq.catalogue.dlq.dlq_type_mismatch import DLQ_TYPE_MISMATCH
+from mendq.catalogue.dlq.error_queue_grows import ERROR_QUEUE_GROWS
 from mendq.catalogue.dlq.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
 from mendq.catalogue.dlq.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.dlq.redrive_loop import REDRIVE_LOOP
@@ -55,6 +56,7 @@ from mendq.catalogue.messages.messages_expire import MESSAGES_EXPIRE
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.batch_outlasts_timeout import BATCH_OUTLASTS_TIMEOUT
 from mendq.catalogue.visibility.heartbeat_ends_early import HEARTBEAT_ENDS_EARLY
+from mendq.catalogue.visibility.timeout_not_in_force import TIMEOUT_NOT_IN_FORCE
 from mendq.catalogue.visibility.visibility_timeout_default import VISIBILITY_TIMEOUT_DEFAULT
 from mendq.catalogue.visibility.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
@@ -100,6 +102,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     DLQ_SOURCE_NOT_ALLOWED,
     DLQ_MESSAGES_ARRIVING,
     DLQ_MESSAGES_WAITING,
+    ERROR_QUEUE_GROWS,
     SERVICE_CANNOT_USE_KEY,
     PRODUCER_REFUSED,
     DLQ_TYPE_MISMATCH,
@@ -116,6 +119,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     TLS_NOT_ENFORCED,
     NOT_ENCRYPTED,
     ALARM_MISSING,
+    TIMEOUT_NOT_IN_FORCE,
     TAG_NOT_UNDERSTOOD,
     INVALID_REQUEST,
 )

@@ -234,6 +234,16 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _LIST_CONSUMERS_COMMAND,
         needs=_ANY_QUEUE,
     ),
+    "timeout_not_in_force": OperatorStep(
+        "Set the consumer's own visibility timeout: the queue's is not in force.",
+        _SHOW_CASE_COMMAND,
+        needs=_ANY_QUEUE,
+    ),
+    "software_moves_failures": OperatorStep(
+        "Read why the consumer failed; its framework moved the messages.",
+        _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
+    ),
     "tag_unreadable": OperatorStep(
         "Correct the tag: whole seconds, 1 to 43200.",
         _TAG_LONGEST_WORK_COMMAND,

@@ -27,6 +27,7 @@ from mendq.catalogue.dlq.unconfirmed_receiver import refuse_unconfirmed_receiver
 from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_oldest_message_stuck
 from mendq.catalogue.symptom import DetectedFault, EvidenceKind
 from mendq.catalogue.visibility.needed_timeout import find_failing_function
+from mendq.catalogue.visibility.timeout_not_in_force import find_consumer
 from mendq.model.dlq import make_dlq_attributes
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import DATAPOINT_PERIOD, Measurement
@@ -335,7 +336,7 @@ def plan_new_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
     refusal = _refuse_before_cause_is_fixed(facts) or _refuse_taken_dlq_name(facts, dlq_arn)
     if refusal is not None:
         return refusal
-    receive_limit = _choose_receive_limit(facts)
+    receive_limit = _choose_limit_for_consumer(facts)
     if receive_limit is None:
         return _refuse_without_safe_limit(facts, first_sentence)
     reason = (
@@ -446,6 +447,19 @@ def _sum_last_hour(measurement: Measurement) -> Measurement | None:
         received=sum(stretch.received for stretch in stretches_of_last_hour),
         deleted=sum(stretch.deleted for stretch in stretches_of_last_hour),
     )
+
+
+def _choose_limit_for_consumer(facts: Facts) -> int | None:
+    """Return the maxReceiveCount to set, above the tries of a framework that counts them itself.
+
+    Return None if every value that Mendq may set is too low.
+    """
+    receive_limit = _choose_receive_limit(facts)
+    consumer = find_consumer(facts)
+    own_most_tries = consumer.framework.own_most_tries if consumer else None
+    if receive_limit is None or own_most_tries is None or receive_limit > own_most_tries:
+        return receive_limit
+    return next(limit for limit in OFFERED_MAX_RECEIVE_COUNTS if limit > own_most_tries)
 
 
 def _choose_receive_limit(facts: Facts) -> int | None:

@@ -36,6 +36,7 @@ from math import ceil
 from typing import Any, TypeGuard
 
 from mendq.catalogue.fifo.stuck_group import MOST_MESSAGES_PER_RECEIVE
+from mendq.catalogue.visibility.timeout_not_in_force import refuse_ineffective_timeout
 from mendq.model.case import Case
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Limits
@@ -604,6 +605,9 @@ def plan_needed_timeout(facts: Facts, limits: Limits) -> Plan | Refusal:
         needs = list_named_needs(facts)
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
+    refusal = refuse_ineffective_timeout(facts)
+    if refusal is not None:
+        return refusal
     for need in list_published_needs(facts, needs):
         if not any(
             find_objections_to_need(facts, need, need.minimum_goal_seconds, ceiling_seconds)
