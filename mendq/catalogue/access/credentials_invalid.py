@@ -28,12 +28,22 @@ from mendq.catalogue.symptom import (
     make_code_patterns,
 )
 from mendq.model.facts import Facts
+from mendq.model.failed_call import FailedCall
 from mendq.model.limits import Limits
 from mendq.model.message_calls import list_actions_allowing
 from mendq.model.plan import Escalate, Refusal
 from mendq.model.principals import name_first_principals
 from mendq.model.severity_class import SeverityClass
 from mendq.notifications.commands import get_attributes_command
+
+
+def is_evidence(call: FailedCall) -> bool:
+    """Return True if the call is about messages.
+
+    A person whose session has expired looks at queues too. A caller that sends or receives needs
+    the credentials.
+    """
+    return is_message_call(call)
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -62,9 +72,7 @@ CREDENTIALS_INVALID = NotifiedSymptom(
     aws_page=f"{SQS_GUIDE}/troubleshooting-api-errors.html",
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("credentials_invalid"),
-    # A person whose session has expired looks at queues too. A caller that sends or receives needs
-    # the credentials.
-    is_evidence=is_message_call,
+    is_evidence=is_evidence,
     plan=plan,
     advice_if_many=Advice("Look for the role, access key or machine that these callers share."),
     examples=lambda: (
