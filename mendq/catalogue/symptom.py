@@ -351,6 +351,7 @@ class Symptom:
     shown_attributes: tuple[str, ...] = field(default=(), init=False)
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
     advice_if_many: Advice = field(default=Advice(""), init=False)
+    shared_attribute: str = field(default="", init=False)
 
     @staticmethod
     def extra_sections(_facts: Facts) -> tuple[Section, ...]:
@@ -491,11 +492,15 @@ class FixedSymptom(NotifiedSymptom):
             `PROPOSE` a person must approve each change; with `HEAL` Mendq may make it alone.
         notifies_anyway: True if people are notified even if Mendq has nothing to write, because the
             notification is about the callers.
+        shared_attribute: The queue attribute whose wrong value several queues may share, so that
+            people approve the change once for all of them (`mendq/model/shared_default.py`). Only
+            for a fault in the configuration. Empty: each queue is proposed alone.
     """
 
     steps: tuple[type[AttributeStep], ...] = field()
     autonomy: Mode = Mode.PROPOSE
     notifies_anyway: bool = False
+    shared_attribute: str = ""
 
     @property
     def default_mode_text(self) -> str:

@@ -53,6 +53,8 @@ CASE_RETRY_DELAY = timedelta(minutes=5)
 # The delay until a case is due again if this version of Mendq does not know its symptom. A version
 # that knows the symptom may be deployed meanwhile.
 UNKNOWN_SYMPTOM_DELAY = timedelta(hours=1)
+# The code of the wait for the first queue of a shared default.
+EXPECTED_WAIT_CODE = "first_not_verified"
 # The longest that one case takes: two calls to an AWS service that does not answer.
 LONGEST_SECONDS_PER_CASE = 2 * LONGEST_CALL_SECONDS
 
@@ -266,7 +268,7 @@ def _record_move(moved_case: Case, due_case: DueCase) -> Case:
         moved_case,
         Mode.HEAL,
         is_about_plan=True,
-        is_reported_elsewhere=moved_case.code == OWN_CHANGE_CODE and _is_reported_at_dlq(due_case),
+        is_reported_elsewhere=_is_reported_elsewhere(moved_case, due_case),
     )
     is_overridden = moved_case.state is State.OVERRIDDEN
     notification = Notification(
@@ -278,6 +280,17 @@ def _record_move(moved_case: Case, due_case: DueCase) -> Case:
         else {},
     )
     return record_transition(moved_case, due_case.view, notification, due_case.context)
+
+
+def _is_reported_elsewhere(moved_case: Case, due_case: DueCase) -> bool:
+    """Return True if another case's notification tells people the same.
+
+    That is the open case of the DLQ if a change may do harm, or the first case of a shared default
+    if this one follows it and expires.
+    """
+    if moved_case.state is State.EXPIRED and moved_case.follows_first_case:
+        return True
+    return moved_case.code == OWN_CHANGE_CODE and _is_reported_at_dlq(due_case)
 
 
 def _is_reported_at_dlq(due_case: DueCase) -> bool:
@@ -317,10 +330,13 @@ def _postpone_case(due_case: DueCase, next_due_at: datetime) -> None:
 def _report_long_wait(due_case: DueCase) -> None:
     """Notify people if the case has waited too long for the owner of its next write.
 
-    They are notified at most once a day.
+    They are notified at most once a day. The wait for the first queue of a shared default takes
+    hours, so it is not reported.
     """
     hold_up = due_case.view.hold_up
     if hold_up is None or due_case.case.state not in STATES_THAT_CALL_OWNER:
+        return
+    if hold_up.code == EXPECTED_WAIT_CODE:
         return
     if must_report_waiting_case(hold_up.waiting_since, due_case.context.now):
         notification = Notification(due_case.symptom, _read_facts(due_case), Severity.INFO)

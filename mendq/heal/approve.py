@@ -33,7 +33,9 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.other_transitions import OtherTransition
 from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
-from mendq.model.state import State, find_state_time_limit
+from mendq.model.shared_default import select_members
+from mendq.model.state import State
+from mendq.notifications.commands import mendq_case_id_command
 from mendq.notifications.text import to_plain_text, to_terminal_text
 
 JsonDocument = dict[str, Any]
@@ -230,7 +232,11 @@ def _act_on_decision_once(
         transition = other_transitions.CLOSE_UNKNOWN_TRANSITION
     refusal = _refuse_if_state_forbids(case, decision, transition, context)
     if refusal is None and case.state is not transition.state_after:
-        refusal = _refuse_if_claimed(requested_case, context)
+        refusal = _refuse_if_claimed(requested_case.view, case, requested_case.symptom, context)
+    if refusal is None and requested_case.symptom is not None:
+        refusal = _decide_following_cases(
+            case, transition, requested_case.symptom, request.actor, context
+        )
     if refusal is not None:
         return refusal
     if case.state is not transition.state_after:
@@ -241,10 +247,80 @@ def _act_on_decision_once(
         case = record_transition(moved_case, requested_case.view, notification, context)
     if decision != "approve":
         return {**Outcome(case).document(), "by": case.actor}
+    _approve_source(case, context)
+    return {**_ask_owner_to_write(case, context, function_name_by_owner), "by": case.actor}
+
+
+def _approve_source(case: Case, context: CaseContext) -> None:
+    """Store that a person approved a DLQ's source, if the case's plan is for one."""
     source_arn = case.evidence.get("source")
     if isinstance(source_arn, str):
         context.open_store(Pins).approve_source(case.queue_arn, source_arn)
-    return {**_ask_owner_to_write(case, context, function_name_by_owner), "by": case.actor}
+
+
+def _decide_following_cases(
+    first_case: Case,
+    transition: OtherTransition,
+    symptom: Symptom,
+    actor: str,
+    context: CaseContext,
+) -> Refusal | None:
+    """Make the same decision about the cases that follow the first case of a shared default.
+
+    They are moved before the first case. So if the run dies, nothing is written, and the request
+    can be repeated. A case that ended meanwhile is skipped.
+
+    Args:
+        first_case: The case of the request.
+        transition: The transition that the decision causes.
+        symptom: The symptom of all cases.
+        actor: The operator.
+        context: This invocation.
+
+    Returns:
+        None if nothing forbids the decision about `first_case`. A refusal if `first_case` is not
+        the first one and would be approved alone, or if a run works on a case that follows.
+
+    Raises:
+        CaseMoved: Another run has moved one of the cases meanwhile.
+    """
+    shared_default = first_case.shared_default
+    if shared_default is None or transition is other_transitions.CLOSE_TRANSITION:
+        return None
+    if first_case.follows_first_case:
+        if transition is other_transitions.DECLINE_TRANSITION:
+            return None
+        command = mendq_case_id_command(
+            "approve", shared_default.first_case_id, first_case.queue_arn
+        )
+        reason = f"one approval is for all queues that share its setting: {command}"
+        return Ignore("shared_default", reason)
+    for queue_arn in shared_default.queue_arns[1:]:
+        view = context.case_store.look(queue_arn, symptom.name, symptom.attributes)
+        cases = [view.case] if view.case else []
+        for case in select_members(cases, shared_default):
+            refusal = _refuse_if_claimed(view, case, symptom, context)
+            if refusal is not None:
+                return refusal
+            _decide_following_case(case, view, transition, actor, context)
+    return None
+
+
+def _decide_following_case(
+    case: Case,
+    view: CaseStoreView,
+    transition: OtherTransition,
+    actor: str,
+    context: CaseContext,
+) -> None:
+    """Move one case as the first case of its shared default, unless its state does not allow it."""
+    if case.state not in transition.states_before:
+        return
+    moved_case = case.move_to(transition.state_after, transition.because, context.now, actor=actor)
+    notification = Notification(None, Facts(case.queue_arn, {}, {}))
+    recorded_case = record_transition(moved_case, view, notification, context)
+    if transition is other_transitions.APPROVAL_TRANSITION:
+        _approve_source(recorded_case, context)
 
 
 def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument | None:
@@ -278,7 +354,7 @@ def _refuse_if_state_forbids(
         )
         reason = f"case {case.case_id} is {case.state}; {allowed_states_text}"
         return Ignore("wrong_state", reason)
-    longest_stay_in_state = find_state_time_limit(case.state, context.settings.timing)
+    longest_stay_in_state = case.find_time_limit(context.settings.timing)
     if (
         decision == "approve"
         and longest_stay_in_state is not None
@@ -290,18 +366,19 @@ def _refuse_if_state_forbids(
     return None
 
 
-def _refuse_if_claimed(requested_case: RequestedCase, context: CaseContext) -> Refusal | None:
+def _refuse_if_claimed(
+    view: CaseStoreView, case: Case, symptom: Symptom | None, context: CaseContext
+) -> Refusal | None:
     """Return a refusal if another run works on the case or has just moved it.
 
     Return a refusal also if a dead run's write is not recorded yet. Ignore such a write if this
     version of Mendq does not know the symptom, because no run can record it then.
     """
-    view = requested_case.view
-    has_unrecorded_write = view.intent is not None and requested_case.symptom is not None
+    has_unrecorded_write = view.intent is not None and symptom is not None
     if has_unrecorded_write or view.is_held_by_another(context.owner, context.now):
         reason = "a run is at work on this queue, or died there; ask again in two minutes"
         return Retry("claimed", reason)
-    if view.case is None or view.case.transition != requested_case.newest_transition.transition:
+    if view.case is None or view.case.transition != case.transition:
         return Retry("claimed", "another run has just moved the case; ask again")
     return None
 

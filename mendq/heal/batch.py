@@ -60,6 +60,10 @@ from mendq.heal.gather import (
 )
 from mendq.heal.guardrails import MAXIMUM_COINCIDENT_QUEUES, SECONDS_TO_WRITE
 from mendq.heal.outcome import Outcome, make_declined_outcome
+from mendq.heal.shared_default import (
+    join_shared_defaults,
+    leave_shared_default_without_first,
+)
 from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.failed_call import (
@@ -445,14 +449,21 @@ def _heal_symptom(
 
     A queue that was changed after its calls failed is not counted. No queue is counted if scans
     found a fault in the configuration and no call failed: many queues may have had such a fault for
-    long, and the scan limits how many of them it reports per day.
+    long, and the scan limits how many of them it reports per day. If many share one value, they are
+    proposed together (`mendq/heal/shared_default.py`).
     """
     situations_with_facts = _read_queues(situations, batch, run)
     spread = frozenset[str]()
-    if not (symptom.is_of_configuration and all(group.must_measure for group in situations)):
+    if symptom.is_of_configuration and all(group.must_measure for group in situations):
+        situations_with_facts = join_shared_defaults(situations_with_facts)
+    else:
         spread = _note_spread(spread_subject, situations, situations_with_facts, run)
     for group, situation in situations_with_facts.items():
-        heal_queue = partial(_heal_queue, situation, spread, run)
+        opened_case_ids = {
+            outcome.case.case_id for outcome in batch.outcome_by_group.values() if outcome.case
+        }
+        joined_situation = leave_shared_default_without_first(situation, opened_case_ids)
+        heal_queue = partial(_heal_queue, joined_situation, spread, run)
         outcome = _attempt_for_group(heal_queue, group, batch, run)
         if outcome is not None:
             batch.set_outcome(group, outcome)

@@ -26,6 +26,7 @@ A case that waits (approved, or its last step did not help) goes through the sam
 questions, because it was decided once already:
 
     1. before the queue is read   case store, the mode           is it claimed? may it be written?
+                                                                 is its shared default stopped?
     2. after it was read          the queue's facts              the plan again, then the freeze
     3. after queues were counted  how many show the symptom      GUARDRAILS_ABOUT_PLAN
     4. after a refused write      why the write was refused      nothing more
@@ -127,6 +128,12 @@ The rules, each with its reason and what would be lost without it:
     calls are easy to make, and with a value that is too short, messages are handled twice. Other
     changes are not rolled back automatically, because taking a DLQ, a key's reuse or a policy back
     can do harm: the notification offers `mendq rollback`.
+
+16. Queues that share one wrong setting are proposed together, and a person approves them once
+    (`mendq/model/shared_default.py`). Each queue has its own case. A case that follows the first
+    one waits until the first fix is verified, and ends if a fix of the shared default did harm.
+    Rule 6 does not hold for these cases: their common cause is known, and a person was shown all of
+    them. Otherwise, the first day would bring as many proposals as queues, or none.
 """
 
 from __future__ import annotations
@@ -163,6 +170,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.principals import name_first_principals
 from mendq.model.receiver import make_access_digest
+from mendq.model.shared_default import SHARED_DEFAULT_KEY
 from mendq.model.state import State, find_state_time_limit
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout, find_redrive_destination
 from mendq.model.tags import find_cloudformation_resource
@@ -190,6 +198,13 @@ GUARDRAILS_ABOUT_PLAN = (
     guardrails.refuse_if_too_little_time,
 )
 
+# The guardrails about a waiting case of a shared default, in the order in which they are asked
+# (rule 16).
+GUARDRAILS_OF_SHARED_DEFAULTS = (
+    guardrails.refuse_if_shared_default_stopped,
+    guardrails.refuse_if_first_not_verified,
+)
+
 # The state in which a plan's case opens if heal does not write the plan itself (rule 7).
 OPENING_STATE_BY_MODE = {
     Mode.OBSERVE: State.OBSERVED,
@@ -198,7 +213,9 @@ OPENING_STATE_BY_MODE = {
 }
 
 # The codes of reasons that pass without a person (rule 10).
-PASSING_REFUSAL_CODES = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
+PASSING_REFUSAL_CODES = frozenset(
+    {"too_soon", "mass_symptom", "frozen", "messages_are_taken", "first_not_verified"}
+)
 
 # The codes of refusals that mean that a longer visibility timeout cannot help. Only after these, a
 # change is rolled back automatically (rule 15).
@@ -382,7 +399,7 @@ def _act_on_plan(situation: Situation, plan: Plan) -> WriteFix | Rejection:
             RefusalGround.QUEUE if refusal.code == "overridden" else RefusalGround.MENDQ
         )
         return _decide_after_refusal(situation, refusal, refusal_ground, plan.steps)
-    plan = _lower_to_proposal(situation, plan)
+    plan = _add_shared_default(situation, _lower_to_proposal(situation, plan))
     mode = min(situation.mode, plan.highest_mode)
     if mode is Mode.HEAL and plan.steps[0].owner is situation.writer:
         return WriteFix(plan, _open_case(situation, State.APPLIED, plan.reason, plan.steps))
@@ -410,6 +427,20 @@ def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
         )
         plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", highest_mode=highest_mode)
     return plan
+
+
+def _add_shared_default(situation: Situation, plan: Plan) -> Plan:
+    """Return the plan, changed so that a person approves it if it is one of a shared default."""
+    shared_default = situation.shared_default
+    if shared_default is None:
+        return plan
+    sentences = (
+        plan.reason,
+        shared_default.describe(situation.facts.queue_arn),
+        shared_default.describe_left_out(),
+    )
+    reason = ". ".join(sentence for sentence in sentences if sentence)
+    return replace(plan, reason=reason, highest_mode=min(plan.highest_mode, Mode.PROPOSE))
 
 
 def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTransition | Decline:
@@ -441,7 +472,12 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
     notification = Notification(
         situation.symptom,
         situation.facts,
-        choose_severity(case, situation.mode, is_about_plan=True),
+        choose_severity(
+            case,
+            situation.mode,
+            is_about_plan=True,
+            is_reported_elsewhere=case.follows_first_case,
+        ),
         advice_before_change=first_commands,
         advice_after_change=tuple(str(step) for step in plan.proposal),
     )
@@ -585,11 +621,14 @@ def _decide_waiting_case_before_reading(
     refusal = guardrails.refuse_if_claimed(situation)
     if refusal is not None:
         return KeepWaiting(refusal, case)
-    if situation.mode is Mode.HEAL:
-        return NeedsFacts()
     situation_without_facts = structs.replace(
         situation, facts=Facts(situation.facts.queue_arn, {}, {})
     )
+    if situation.mode is Mode.HEAL:
+        refusal = find_first_refusal(GUARDRAILS_OF_SHARED_DEFAULTS, situation)
+        if refusal is None:
+            return NeedsFacts()
+        return _keep_waiting_or_end(situation_without_facts, case, refusal)
     if situation.is_queue_gone:
         return _end_wait(
             situation_without_facts, case, Refuse(QUEUE_DELETED_CODE, "the queue is gone")
@@ -651,7 +690,12 @@ def _move_case(
     moved_case = case.move_to(
         state, refusal.reason, situation.now, actor=situation.writer, code=refusal.code
     )
-    severity = choose_severity(moved_case, situation.mode, is_about_plan=True)
+    severity = choose_severity(
+        moved_case,
+        situation.mode,
+        is_about_plan=True,
+        is_reported_elsewhere=refusal.code == "shared_default_stopped",
+    )
     notification = _make_notification(situation, moved_case, refusal, severity)
     return RecordTransition(moved_case, notification, refusal)
 
@@ -701,6 +745,7 @@ def _open_case(
         MODE_LOWERED_BY_CASE_KEY: situation.unhelpful_case_id,
         DLQ_MADE_FOR_SOURCE_KEY: situation.managed_source_arn,
         SOURCE_ACCESS_KEY: _make_source_access_digest(situation, steps),
+        SHARED_DEFAULT_KEY: situation.shared_default and situation.shared_default.document(),
     }
     evidence |= {detail_name: detail for detail_name, detail in detail_by_name.items() if detail}
     return replace(case, evidence=evidence)

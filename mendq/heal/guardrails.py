@@ -226,6 +226,34 @@ def refuse_if_mass_symptom(situation: Situation, _plan: Plan | None = None) -> R
     return Refuse("mass_symptom", reason, silent_in_observe=True) if mass_symptom_reason else None
 
 
+def refuse_if_shared_default_stopped(situation: Situation) -> Refusal | None:
+    """Return `Refuse` if nothing more may be written for the shared default of the waiting case.
+
+    That is so if the first queue's fix can no longer be verified, or if the fix of another queue
+    did harm, did not help, was rolled back or was overruled.
+    """
+    case, shared_cases = situation.waiting_case, situation.shared_cases
+    if case is None or shared_cases is None or situation.approved_shared_default is None:
+        return None
+    stop_text = shared_cases.describe_stop(follows_first=case.follows_first_case)
+    if not stop_text:
+        return None
+    reason = f"{stop_text}, and this queue would get the same change: nothing more is written"
+    return Refuse("shared_default_stopped", reason)
+
+
+def refuse_if_first_not_verified(situation: Situation) -> Refusal | None:
+    """Return `Refuse` while the first queue of a shared default is not fixed and verified."""
+    case, shared_cases = situation.waiting_case, situation.shared_cases
+    if case is None or situation.approved_shared_default is None or not case.follows_first_case:
+        return None
+    if shared_cases is None or not shared_cases.is_first_verified:
+        first_case_id = situation.approved_shared_default.first_case_id
+        reason = f"it follows case {first_case_id}, which must be verified first"
+        return Refuse("first_not_verified", reason)
+    return None
+
+
 def refuse_if_too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
     """Return `Retry` if too little time is left to write and to record the write."""
     if situation.remaining_seconds < SECONDS_TO_WRITE:

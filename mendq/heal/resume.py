@@ -17,6 +17,7 @@ from msgspec import structs
 from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import read_queue_tags
 from mendq.cases.context import FixContext
+from mendq.cases.spread import Reach
 from mendq.cases.view import (
     CaseStoreView,
     add_refusals,
@@ -38,6 +39,7 @@ from mendq.heal.gather import (
 from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.recover import recover_left_claim
 from mendq.heal.rollback import roll_back_unhelpful_change
+from mendq.heal.shared_default import read_shared_cases
 from mendq.heal.situation import Situation
 from mendq.model.case import Case
 from mendq.model.facts import Facts
@@ -104,7 +106,14 @@ def _continue_waiting_case(
     mode = _find_case_mode(case, symptom, tags, run)
     facts = Facts(case.queue_arn, {}, tags or {})
     situation = make_situation(
-        symptom, facts, mode, view, run, waiting_case=case, is_queue_gone=tags is None
+        symptom,
+        facts,
+        mode,
+        view,
+        run,
+        waiting_case=case,
+        is_queue_gone=tags is None,
+        shared_cases=read_shared_cases(case, run),
     )
     decision, situation = gather_and_decide(
         situation,
@@ -160,10 +169,16 @@ def _read_and_add_facts(situation: Situation, case: Case, run: FixContext) -> Si
 def _count_affected_queues(situation: Situation, run: FixContext) -> Situation:
     """Note that the queue shows the symptom, and count the queues that showed it in the last hour.
 
+    The queues of a shared default that a person approved are neither noted nor counted.
+
     Raises:
         CaseStoreUnavailable, CaseStoreUnreadable, FactsUnavailable: The queues could not be
             counted.
     """
     facts = situation.facts
+    if situation.approved_shared_default is not None:
+        # Its cause is known, and a person was shown all of its queues: it is no mass symptom, and
+        # must not make one of other queues' cases.
+        return situation.with_reach(Reach(), run.remaining_seconds())
     spread = run.case_store.note_spread([facts.queue_arn], situation.mass_symptom_key, run.now)
     return add_reach(situation, spread, run)

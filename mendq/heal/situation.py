@@ -18,6 +18,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
+from mendq.model.shared_default import SharedCases, SharedDefault
 from mendq.model.state import State
 from mendq.model.steps import Owner
 from mendq.notifications.announcements import must_report_new_callers
@@ -68,6 +69,10 @@ class Situation(Struct, frozen=True, dict=True):
         are_facts_read: True if the queue's facts were gathered.
         is_queue_gone: True if the queue of `waiting_case` no longer exists.
         refused_write: The plan of this run that could not be written, and the reason.
+        shared_default: The shared default to which a new case of this queue belongs; None if it
+            belongs to none.
+        shared_cases: The other cases of the shared default of `waiting_case`; None if it belongs to
+            none.
     """
 
     symptom: Symptom
@@ -89,6 +94,8 @@ class Situation(Struct, frozen=True, dict=True):
     are_facts_read: bool = False
     is_queue_gone: bool = False
     refused_write: RefusedWrite | None = None
+    shared_default: SharedDefault | None = None
+    shared_cases: SharedCases | None = None
 
     @cached_property
     def records(self) -> CaseStoreView:
@@ -116,6 +123,12 @@ class Situation(Struct, frozen=True, dict=True):
         if self.waiting_case is not None:
             return True
         return self.mode is Mode.HEAL and not self.symptom.notifies_anyway
+
+    @property
+    def approved_shared_default(self) -> SharedDefault | None:
+        """The shared default of the waiting case, if a person approved it; otherwise None."""
+        case = self.waiting_case
+        return case.shared_default if case is not None and case.is_approved_by_person else None
 
     @cached_property
     def open_case(self) -> Case | None:

@@ -18,8 +18,10 @@ from typing import Any, NotRequired, Self, TypedDict, Unpack
 from mendq.model.evidence import Evidence
 from mendq.model.limits import Timing
 from mendq.model.queue import parse_queue_arn
+from mendq.model.shared_default import SharedDefault, read_shared_default
 from mendq.model.state import (
     FINAL_STATES,
+    STATES_UNDER_VERIFICATION,
     STATES_WITH_FIX_IN_PLACE,
     TIME_LIMIT_GRACE,
     State,
@@ -236,6 +238,32 @@ class Case(NotificationState):
             return False
         return any(step["attribute"] == RedriveMessages.attribute for step in self.steps)
 
+    @property
+    def shared_default(self) -> SharedDefault | None:
+        """The shared default to which the case belongs; None if it belongs to none."""
+        return read_shared_default(self.evidence)
+
+    @property
+    def follows_first_case(self) -> bool:
+        """True if the case belongs to a shared default and another queue of it is fixed first."""
+        shared_default = self.shared_default
+        return shared_default is not None and shared_default.first_case_id != self.case_id
+
+    def find_time_limit(self, timing: Timing) -> timedelta | None:
+        """Return how long the case may stay in its state; None if there is no limit.
+
+        A running redrive has no limit. An approved case of a shared default also has the time in
+        which the first queue may be approved, fixed and verified.
+        """
+        if self.is_redriving:
+            return None
+        time_limit = find_state_time_limit(self.state, timing)
+        if time_limit is None or self.state is not State.APPROVED or not self.follows_first_case:
+            return time_limit
+        for state in (State.APPROVED, *STATES_UNDER_VERIFICATION):
+            time_limit += find_state_time_limit(state, timing) or timedelta(0)
+        return time_limit
+
     def is_open(self, now: datetime, timing: Timing) -> bool:
         """Return True if the case is open. No second case of its queue and symptom may open then.
 
@@ -244,7 +272,7 @@ class Case(NotificationState):
         """
         if self.is_final:
             return False
-        time_limit = None if self.is_redriving else find_state_time_limit(self.state, timing)
+        time_limit = self.find_time_limit(timing)
         return time_limit is None or now < self.at + time_limit + TIME_LIMIT_GRACE
 
     def move_to(self, state: State, reason: str, now: datetime, **changes: Any) -> Case:
@@ -355,6 +383,7 @@ def _check_evidence(evidence: Any, transition_at: datetime) -> None:
         # Mendq adds durations to these times, which could raise an error in the last year.
         if time.tzinfo is None or time.year == MAXYEAR:
             raise ValueError(f"{time} is no time of a case")
+    read_shared_default(evidence)
     for name, expected_type in (("failed_calls", int), ("principals", list), ("requests", list)):
         if not isinstance(evidence.get(name, expected_type()), expected_type):
             raise TypeError(f"its evidence's {name} is no {expected_type.__name__}")

@@ -40,7 +40,6 @@ from mendq.model.state import (
     STATES_UNDER_VERIFICATION,
     STATES_WITH_FIX_IN_PLACE,
     State,
-    find_state_time_limit,
 )
 from mendq.model.steps import SetVisibilityTimeout
 
@@ -417,7 +416,7 @@ def _is_time_limit_over_without_harm_data(
 
 def _is_time_limit_over(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     """Return True if the time limit of the case's state is over."""
-    time_limit = find_state_time_limit(case.state, evidence.timing)
+    time_limit = case.find_time_limit(evidence.timing)
     return time_limit is not None and now >= case.at + time_limit
 
 
@@ -501,7 +500,7 @@ def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetim
         return now if now <= case.at else now + OWNER_CALL_INTERVAL
     if case.state is State.VERIFIED:
         return case.at
-    time_limit = find_state_time_limit(case.state, evidence.timing)
+    time_limit = case.find_time_limit(evidence.timing)
     next_check_at = _compute_wait_end(case, evidence, now, time_limit)
     if case.state in STATES_WATCHED_FOR_HARM and find_harm_sign(case) is not None:
         next_check_at = min(next_check_at, now + EVIDENCE_CHECK_INTERVAL)

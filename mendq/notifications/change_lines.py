@@ -128,6 +128,18 @@ def describe_step(step: Mapping[str, str]) -> tuple[str, ...]:
     return (f"{to_plain_text(attribute, 64)}: {text_before} -> {text_after}",)
 
 
+def describe_shared_default(case: Case) -> tuple[str, ...]:
+    """Return lines about the other queues of the case's shared default; empty if there is none."""
+    shared_default = case.shared_default
+    if shared_default is None or case.follows_first_case:
+        return ()
+    return (
+        ", ".join(shared_default.queue_names[1:]),
+        "each has a case of its own; what undoes all of them:",
+        mendq_case_command("rollback --all", case),
+    )
+
+
 def _map_attribute_values(steps: StepDocuments, before_or_after: str) -> dict[str, str]:
     """Return the value `before` or `after` of each step that sets an attribute, by attribute."""
     return {step["attribute"]: step[before_or_after] for step in steps if _sets_attribute(step)}

@@ -175,6 +175,11 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     "queue_deleted": OperatorStep(
         "Do nothing: the queue is gone, and the proposal with it.", "", needs=_ANY_QUEUE
     ),
+    "shared_default_stopped": OperatorStep(
+        "See which queue's fix failed: the same change was approved for all.",
+        _SHOW_CASE_COMMAND,
+        needs=_ANY_QUEUE,
+    ),
     "too_often": OperatorStep(
         "Decide what the setting should be: see what was tried.",
         _SHOW_HISTORY_COMMAND,

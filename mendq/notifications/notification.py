@@ -22,6 +22,7 @@ from mendq.model.timeline import TimelinePoint
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.change_lines import (
     describe_change,
+    describe_shared_default,
     describe_template_values,
     describe_undo,
 )
@@ -141,6 +142,7 @@ def describe_case(case: Case, details: CaseDetails) -> NotificationText:
     sections = (
         Section("FIRST", advice_before_change, can_be_cut=False),
         Section("CHANGE", describe_change(case, attributes), can_be_cut=False),
+        Section("THE SAME ON", describe_shared_default(case), can_be_cut=False),
         Section("NEXT", list_next_step_lines(case, details.refusal_command), can_be_cut=False),
         Section("UNDO", describe_undo(case, attributes), can_be_cut=False),
         Section(
@@ -160,18 +162,28 @@ def describe_case(case: Case, details: CaseDetails) -> NotificationText:
     queue = parse_queue_arn(case.queue_arn)
     account_and_region_text = format_account_and_region(queue.account, queue.region)
     symptom_text = symptom_name_in_words(case.symptom)
+    queue_text = _name_queues(case)
     opening_lines = (
-        make_first_line(f"{queue.name}: {symptom_text}.", *_READER_REQUESTS_BY_STATE[case.state]),
+        make_first_line(f"{queue_text}: {symptom_text}.", *_READER_REQUESTS_BY_STATE[case.state]),
         *details.aws_health,
         f"What: {to_plain_text(details.sentence, 300)}",
         f"Why: {to_plain_text(describe_reason(case), _MOST_REASON_CHARACTERS)}",
     )
     subject = make_subject(
         f"Mendq {case.state.replace('_', ' ')}: {symptom_text} on",
-        queue.name,
+        queue_text,
         account_and_region_text,
     )
     return _make_notification_text(subject, opening_lines, *sections)
+
+
+def _name_queues(case: Case) -> str:
+    """Return the queue's name. If the case asks for other queues too, add their number."""
+    queue_name = parse_queue_arn(case.queue_arn).name
+    shared_default = case.shared_default
+    if shared_default is None or case.state is not State.PROPOSED:
+        return queue_name
+    return f"{queue_name} and {len(shared_default.queue_arns) - 1} more"
 
 
 def _draw_timeline(points: Sequence[TimelinePoint]) -> tuple[str, ...]:

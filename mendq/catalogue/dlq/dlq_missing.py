@@ -545,6 +545,7 @@ DLQ_MISSING = FixedSymptom(
     plan=plan,
     gives_way_to=SYMPTOMS_TO_FIX_FIRST | EXPLAINING_SYMPTOMS,
     shown_attributes=(AttachDlq.attribute,),
+    shared_attribute=AttachDlq.attribute,
     # The fault is in the configuration. The measurement only shows that it matters now.
     detection=Detection(detect, _DETECTION_NEEDS, is_possible, is_of_configuration=True),
     examples=lambda: (

@@ -143,6 +143,7 @@ DLQ_RETENTION_TOO_SHORT = FixedSymptom(
     steps=(SetMessageRetention,),
     plan=plan,
     autonomy=Mode.HEAL,
+    shared_attribute=SetMessageRetention.attribute,
     shown_attributes=("MessageRetentionPeriod",),
     detection=Detection(
         detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), is_of_configuration=True
