@@ -21,7 +21,7 @@ from mendq.model.case import Case
 from mendq.model.lifecycle import STATES_THAT_CALL_OWNER
 from mendq.model.limits import Timing
 from mendq.model.queue import parse_queue_arn
-from mendq.model.state import STATES_UNDER_VERIFICATION, State, find_state_time_limit
+from mendq.model.state import STATES_UNDER_VERIFICATION, State
 from mendq.model.time_text import format_time
 from mendq.notifications import change_lines
 from mendq.notifications.commands import mendq_case_command
@@ -94,7 +94,25 @@ def summarize_case(case: Case) -> dict[str, Any]:
         "steps": [dict(step) for step in case.steps],
         "reason": case.reason,
         "code": case.code,
+        "shared_default": case.shared_default and case.shared_default.first_case_id,
     }
+
+
+def describe_shared_case(case: Case) -> str:
+    """Return a line about the case's shared default; empty if it belongs to none."""
+    shared_default = case.shared_default
+    if shared_default is None:
+        return ""
+    queue_count = len(shared_default.queue_arns)
+    if case.follows_first_case:
+        return (
+            f"one of {queue_count} queues with the same {shared_default.attribute}; "
+            f"{shared_default.first_case_id} goes first"
+        )
+    names_text = shorten_list(shared_default.queue_names)
+    return (
+        f"goes first of {queue_count} queues with the same {shared_default.attribute}: {names_text}"
+    )
 
 
 def read_hold_up(account: Account, case: Case) -> HoldUp | None:
@@ -178,7 +196,7 @@ def find_deadline(case: Case, timing: Timing | None) -> datetime | None:
     """
     if timing is None or case.state not in WAITING_STATES:
         return None
-    time_limit = find_state_time_limit(case.state, timing)
+    time_limit = case.find_time_limit(timing)
     return None if time_limit is None else case.at + time_limit
 
 

@@ -21,6 +21,7 @@ from mendq.cli.look.case_view import (
     UNWRITTEN_STATES,
     describe_deadline,
     describe_hold_up,
+    describe_shared_case,
     get_opening_time,
     list_step_lines,
     read_hold_up,
@@ -161,6 +162,9 @@ def _print_cases(call: Invocation, cases_newest_first: list[Case], limit: int) -
         deadline = describe_deadline(case, timing)
         if deadline:
             call.out.say_indented(deadline, "yellow", indent=STEP_LINE_INDENT)
+        shared_text = describe_shared_case(case)
+        if shared_text:
+            call.out.say_indented(shared_text, indent=STEP_LINE_INDENT)
         line_label = ""
         if case.is_rollback:
             line_label = "taken back: "

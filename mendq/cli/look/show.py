@@ -20,6 +20,7 @@ from mendq.cli.look.case_view import (
     STYLE_BY_STATE,
     describe_deadline,
     describe_hold_up,
+    describe_shared_case,
     find_case,
     find_deadline,
     find_plan_reason,
@@ -335,6 +336,9 @@ def print_case_head(out: Output, shown_case: ShownCase) -> None:
     unhelpful_case_id = case.evidence.get(MODE_LOWERED_BY_CASE_KEY)
     if unhelpful_case_id:
         out.say(f"its plans wait for a person since case {unhelpful_case_id}", "yellow")
+    shared_text = describe_shared_case(case)
+    if shared_text:
+        out.say(shared_text)
     if shown_case.hold_up is not None:
         out.say(describe_hold_up(shown_case.hold_up), "yellow")
 

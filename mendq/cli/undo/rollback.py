@@ -1,5 +1,8 @@
 """`mendq rollback`: undo one fix, or all fixes since a time, the newest first.
 
+With `--all` it undoes every fix of the case's shared default. Cases that are not written yet are
+declined before the first rollback, so that nothing more is written meanwhile.
+
 The rollback Lambda's preview is about the queue as it is now. If several fixes of one attribute are
 undone together, the queue still has the value of the later fix. So the Lambda cannot preview the
 earlier fix, and this module computes its outcome.
@@ -33,9 +36,10 @@ from mendq.cli.undo.answers import (
 )
 from mendq.heal.undo import MANUAL_ATTRIBUTES, CaseWrite, UndoOutcome, list_writes
 from mendq.model.case import Case
+from mendq.model.shared_default import select_members
 from mendq.model.state import State
 from mendq.model.steps import is_permanent
-from mendq.notifications.text import format_count
+from mendq.notifications.text import format_count, to_terminal_text
 
 
 def _predict_answer(
@@ -123,13 +127,16 @@ _MINUTES_BY_UNIT = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
 
 
 @command(1, CommandKind.STEERING, CASE_SCAN_ACTIONS | {INVOKE_LAMBDA_ACTION})
-def rollback(
+def rollback(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     case_id: Annotated[str | None, typer.Argument(metavar="CASE", show_default=False)] = None,
     since: Annotated[
         str | None,
         typer.Option(metavar="T", help="All fixes since then: 2h, 3d or an ISO time."),
     ] = None,
+    every_queue: Annotated[
+        bool, typer.Option("--all", help="All queues of the case's shared default.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would happen.")
     ] = False,
@@ -143,38 +150,120 @@ def rollback(
     Examples:
       mendq rollback orders            # shows what would be undone and asks
       mendq rollback --since 2h --dry-run
+      mendq rollback CASE --all        # a shared default: all of its queues
     """
+    if every_queue and case_id is None:
+        raise CommandError("--all needs a CASE of the shared default", Exit.USAGE)
     if (case_id is None) == (since is None):
         raise CommandError("give either a CASE or --since T", Exit.USAGE)
     call.account.require_whole_stack("roll back")
-    earliest_applied_at = None if since is None else parse_time_option(since, datetime.now(UTC))
     with call.out.show_waiting("looking at what would be undone"):
-        if earliest_applied_at is None:
-            history = find_case(call.account, case_id or "")
-            require_whole_id(history[-1], case_id or "", yes=yes)
-            history_by_case_id: CaseHistories = {history[-1].case_id: history}
-        else:
+        if since is not None:
+            earliest_applied_at = parse_time_option(since, datetime.now(UTC))
             history_by_case_id = _find_cases_applied_since(call, earliest_applied_at)
+        else:
+            history_by_case_id = _find_named_cases(
+                call, case_id or "", every_queue=every_queue, yes=yes
+            )
+        waiting_case_ids = _list_waiting_case_ids(history_by_case_id) if every_queue else []
+        history_by_case_id = _leave_out_cases(history_by_case_id, waiting_case_ids)
         previewed_answers = _preview_rollbacks(call, history_by_case_id)
+    is_one_case = case_id is not None and not every_queue
+    if waiting_case_ids:
+        call.out.say(f"{format_count(len(waiting_case_ids), 'case')} not written: declined first")
     print_preview(call.out, previewed_answers, history_by_case_id)
-    undoable_case_count = sum(
-        bool(_list_undone_attributes(answer))
-        for answer in previewed_answers
-        if not was_rolled_back(answer)
-    )
-    if dry_run or not undoable_case_count:
-        return _print_json(call, previewed_answers, is_one_case=case_id is not None)
+    undoable_case_count = _count_undoable_cases(previewed_answers)
+    if dry_run or not (undoable_case_count or waiting_case_ids):
+        return _print_json(call, previewed_answers, is_one_case=is_one_case)
     confirm(
         f"Undo {undoable_case_count} of {format_count(len(previewed_answers), 'case')}?", yes=yes
     )
     with call.out.show_waiting("rolling back"):
+        decline_answers = [_decline_case(call, waiting_id) for waiting_id in waiting_case_ids]
         answers = [
             _ask_rollback_lambda(call, rolled_back_case_id, dry_run=False)
             for rolled_back_case_id in history_by_case_id
         ]
         add_later_case_ids(call.account, answers)
     print_answers(call.out, "Done", answers, history_by_case_id)
-    return _print_json(call, answers, is_one_case=case_id is not None)
+    _print_declines(call, decline_answers)
+    return _print_json(call, [*answers, *decline_answers], is_one_case=is_one_case)
+
+
+def _find_named_cases(
+    call: Invocation, case_or_queue: str, *, every_queue: bool, yes: bool
+) -> dict[str, Sequence[Case]]:
+    """Return the transitions of the named case by its ID, or of its whole shared default."""
+    history = find_case(call.account, case_or_queue)
+    newest_transition = history[-1]
+    require_whole_id(newest_transition, case_or_queue, yes=yes)
+    if every_queue:
+        return _find_shared_cases(call, newest_transition)
+    return {newest_transition.case_id: history}
+
+
+def _count_undoable_cases(previewed_answers: Sequence[RollbackAnswer]) -> int:
+    """Return the number of cases of which the rollback would undo something."""
+    return sum(
+        bool(_list_undone_attributes(answer))
+        for answer in previewed_answers
+        if not was_rolled_back(answer)
+    )
+
+
+def _leave_out_cases(
+    history_by_case_id: CaseHistories, case_ids: Sequence[str]
+) -> dict[str, Sequence[Case]]:
+    """Return the transitions of the other cases, by case ID."""
+    return {
+        case_id: history
+        for case_id, history in history_by_case_id.items()
+        if case_id not in case_ids
+    }
+
+
+def _find_shared_cases(call: Invocation, case: Case) -> dict[str, Sequence[Case]]:
+    """Return the transitions of all cases of the case's shared default, by case ID.
+
+    The newest change comes first. Raises CommandError if the case belongs to no shared default.
+    """
+    shared_default = case.shared_default
+    if shared_default is None:
+        problem = f"case {case.case_id} belongs to no shared default: leave out --all"
+        raise CommandError(problem, Exit.USAGE)
+    history_by_case_id = group_by_case(call.account.open_store(OpenCases).scan_all_transitions())
+    newest_transitions = [history[-1] for history in history_by_case_id.values()]
+    members = select_members(newest_transitions, shared_default)
+    members_newest_first = sorted(members, key=lambda member: member.at, reverse=True)
+    return {member.case_id: history_by_case_id[member.case_id] for member in members_newest_first}
+
+
+def _list_waiting_case_ids(history_by_case_id: CaseHistories) -> list[str]:
+    """Return the cases that are proposed or approved, and may still be written."""
+    return [
+        case_id
+        for case_id, history in history_by_case_id.items()
+        if history[-1].state in (State.PROPOSED, State.APPROVED)
+    ]
+
+
+def _decline_case(call: Invocation, case_id: str) -> RollbackAnswer:
+    """Decline a case that is not written yet. Roll it back if it was written meanwhile."""
+    event = {"case_id": case_id, "decision": "decline", "actor": call.account.identity}
+    answer = call.account.invoke("ApproveFunction", event)
+    if answer.get("error") == "wrong_state":
+        return _ask_rollback_lambda(call, case_id, dry_run=False)
+    if "error" in answer:
+        message = str(answer.get("reason") or answer["error"])
+        return {"case_id": case_id, **error_document(str(answer["error"]), message)}
+    return {"case_id": case_id, "state": str(answer.get("state")), "attributes": []}
+
+
+def _print_declines(call: Invocation, decline_answers: Sequence[RollbackAnswer]) -> None:
+    """Print a line for each case that was not written, and what became of it."""
+    for answer in decline_answers:
+        outcome_text = answer["error"]["message"] if "error" in answer else answer["state"]
+        call.out.say(f"{answer['case_id']}: {to_terminal_text(str(outcome_text), 300)}")
 
 
 def parse_time_option(time_text: str, now: datetime) -> datetime:
@@ -194,7 +283,7 @@ def parse_time_option(time_text: str, now: datetime) -> datetime:
     return parsed_time if parsed_time.tzinfo else parsed_time.replace(tzinfo=UTC)
 
 
-def _find_cases_applied_since(call: Invocation, since: datetime) -> CaseHistories:
+def _find_cases_applied_since(call: Invocation, since: datetime) -> dict[str, Sequence[Case]]:
     """Return the transitions of each case that made a change since then, by case ID.
 
     The case with the newest change comes first. Cases that were rolled back already are left out.
