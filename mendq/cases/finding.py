@@ -115,6 +115,8 @@ class Finding:
         measured: The metrics that the scan has read about the queue; None if it read none, or not
             all that heal may need.
         mute: The mute that hides the finding; None if people may hear of it.
+        shared_setting: The attribute with the wrong value, such as `MessageRetentionPeriod=345600`,
+            if several queues may share it; otherwise empty.
     """
 
     queue_arn: str
@@ -132,6 +134,7 @@ class Finding:
     severity_class: SeverityClass | None = field(default=None, compare=False)
     measured: MeasuredFacts | None = field(default=None, compare=False)
     mute: Mute | None = field(default=None, compare=False)
+    shared_setting: str = field(default="", compare=False)
 
     @property
     def reference(self) -> FindingReference:

@@ -38,7 +38,8 @@ Rules:
    had one for long, so their number does not show a common cause.
 
 7. Heal and people are not flooded. At most MAXIMUM_NEW_FAULTS_PER_DAY (`selection.py`) new
-   faults in configurations are sent to heal in a day. If many queues show a symptom, only
+   faults in configurations are sent to heal in a day; a value that many queues share is one fault
+   (`mendq/model/shared_default.py`). If many queues show a symptom, only
    MAXIMUM_FINDINGS_PER_CALL of them (`mendq/cases/finding.py`) are sent, in one call of heal. The
    most urgent findings are sent first. If another symptom of the queue explains a finding, the
    finding waits. Heal counts the metrics that it reads in the scan's budget; if too few are left,
@@ -118,7 +119,7 @@ from mendq.model.traffic import ScanHistory, SumsShare, hour_number, is_sums_hou
 from mendq.scan.mutes import apply_mutes, find_findings_to_wait
 from mendq.scan.reader import Paces, ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
-from mendq.scan.selection import merge_shared_findings
+from mendq.scan.selection import map_topics, merge_shared_findings
 from mendq.scan.source_checks import add_source_checks
 from mendq.scan.store import (
     BaselineNote,
@@ -501,11 +502,10 @@ def _select_due_findings(
         if opening_hour_by_case.get((finding.queue_arn, finding.symptom), current_hour)
         == current_hour
     ]
-    finding_topics = [
-        finding.topic
-        for finding in sorted(due_findings)
-        if finding.symptom in configuration_symptoms
-    ]
+    topic_by_finding = map_topics(
+        finding for finding in due_findings if finding.symptom in configuration_symptoms
+    )
+    finding_topics = [topic_by_finding[finding] for finding in sorted(topic_by_finding)]
     admitted_topics = (
         context.scan_store.admit_faults(finding_topics, context.now)
         if finding_topics
@@ -514,7 +514,7 @@ def _select_due_findings(
     return [
         finding
         for finding in due_findings
-        if finding.symptom not in configuration_symptoms or finding.topic in admitted_topics
+        if finding not in topic_by_finding or topic_by_finding[finding] in admitted_topics
     ]
 
 

@@ -1023,8 +1023,15 @@ def _make_finding(symptom: Symptom, facts: Facts, fault: DetectedFault) -> Findi
         possible_source_arns=fault.possible_source_arns,
         should_page=fault.should_page,
         is_hygiene=fault.is_hygiene,
+        shared_setting=_format_shared_setting(symptom, facts),
         severity_class=None if symptom.is_only_counted else symptom.find_class(fault),
     )
+
+
+def _format_shared_setting(symptom: Symptom, facts: Facts) -> str:
+    """Return the attribute with the wrong value; empty if queues do not share the fault."""
+    attribute = symptom.shared_attribute
+    return f"{attribute}={facts.attributes.get(attribute, '')}" if attribute else ""
 
 
 def _check_silent_queues(

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
 from mendq.model.queue import parse_queue_arn
+from mendq.model.shared_default import MINIMUM_QUEUES
 
 if TYPE_CHECKING:
     from mendq.aws.queue import ManagedQueue
@@ -78,6 +80,32 @@ def admit_topics(
         notes_to_add=[f"{today_prefix}{topic}" for topic in sorted(admitted_new_topics)],
         notes_to_drop=sorted(stored_notes - unexpired_notes),
     )
+
+
+def group_shared_defaults(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
+    """Return the findings of each shared default, sorted by queue.
+
+    They have the same symptom and the same wrong value. Fewer than MINIMUM_QUEUES are none.
+    """
+    findings_by_setting = defaultdict[tuple[str, str], list[Finding]](list)
+    for finding in sorted(findings):
+        if finding.shared_setting and not finding.missing_queue_arn:
+            findings_by_setting[finding.symptom, finding.shared_setting].append(finding)
+    return [tuple(group) for group in findings_by_setting.values() if len(group) >= MINIMUM_QUEUES]
+
+
+def map_topics(findings: Iterable[Finding]) -> dict[Finding, str]:
+    """Return the topic under which each finding is admitted (`admit_topics`).
+
+    All findings of a shared default have one topic, because people are asked about them once.
+    """
+    all_findings = tuple(findings)
+    topic_by_finding = {finding: finding.topic for finding in all_findings}
+    for group in group_shared_defaults(all_findings):
+        setting_digest = sha256(group[0].shared_setting.encode()).hexdigest()[:12]
+        shared_topic = f"{group[0].symptom} {setting_digest}"
+        topic_by_finding |= dict.fromkeys(group, shared_topic)
+    return topic_by_finding
 
 
 def merge_shared_findings(

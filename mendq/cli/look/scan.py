@@ -46,6 +46,7 @@ from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
 from mendq.model.severity_class import SeverityClass
 from mendq.notifications.text import format_count, to_terminal_text
+from mendq.scan.selection import group_shared_defaults
 from mendq.scan.severity import find_class, find_explained_findings, sort_worst_first
 
 _MOST_QUEUE_NAMES = 4
@@ -516,18 +517,22 @@ def print_findings(
 ) -> None:
     """Print a block of lines for each finding, at most `most_per_symptom` for a symptom.
 
-    Several queues with a symptom that Mendq only reports share one block, without that limit.
+    Several queues with a symptom that Mendq only reports share one block, without that limit, and
+    so do the queues that share a wrong setting.
     """
     for symptom, findings in _group_by_symptom(action_by_finding).items():
-        if len(findings) > 1 and _has_no_plan(symptom):
-            _print_reported_queues(out, symptom, findings)
+        single_findings = list(findings)
+        for group in group_shared_defaults(findings):
+            _print_shared_default(out, group, action_by_finding)
+            single_findings = [finding for finding in single_findings if finding not in group]
+        if len(single_findings) > 1 and _has_no_plan(symptom):
+            _print_reported_queues(out, symptom, single_findings)
         else:
-            _print_findings_of_symptom(out, symptom, findings[:most_per_symptom], action_by_finding)
-            shown_count = len(findings[:most_per_symptom])
-            if len(findings) > shown_count:
-                out.say_indented(
-                    f"and {len(findings) - shown_count:,} other queues: --json or --html names them"
-                )
+            shown_findings = single_findings[:most_per_symptom]
+            _print_findings_of_symptom(out, symptom, shown_findings, action_by_finding)
+            hidden_count = len(single_findings) - len(shown_findings)
+            if hidden_count:
+                out.say_indented(f"and {hidden_count:,} other queues: --json or --html names them")
         out.say_indented(f"runbook: {SYMPTOM_BY_NAME[symptom].runbook}", "dim")
 
 
@@ -537,6 +542,24 @@ def _print_reported_queues(out: Output, symptom: str, findings: Sequence[Finding
     action_line = f"only reports it: {shorten_list(queue_names, _MOST_QUEUE_NAMES)}"
     _print_finding_block(
         out, f"{len(queue_names)} queues", symptom, SYMPTOM_BY_NAME[symptom].sentence, action_line
+    )
+
+
+def _print_shared_default(
+    out: Output, group: Sequence[Finding], action_by_finding: Mapping[Finding, ExpectedAction]
+) -> None:
+    """Print one block for all queues that share a wrong setting."""
+    queue_names = [parse_queue_arn(finding.queue_arn).name for finding in group]
+    first_finding = group[0]
+    title = f"{len(group)} queues share a default: {shorten_list(queue_names, _MOST_QUEUE_NAMES)}"
+    attribute, _, value = first_finding.shared_setting.partition("=")
+    because = f"{attribute} is {value or 'not set'} on all of them. The first: "
+    _print_finding_block(
+        out,
+        title,
+        first_finding.symptom,
+        f"{because}{first_finding.sentence}",
+        action_by_finding[first_finding].line,
     )
 
 

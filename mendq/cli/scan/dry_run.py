@@ -81,7 +81,9 @@ from mendq.scan.reader import ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.selection import (
     MAXIMUM_NEW_FAULTS_PER_DAY,
+    group_shared_defaults,
     map_merged_findings,
+    map_topics,
     merge_shared_findings,
 )
 from mendq.scan.severity import find_class, rate_severity, sort_worst_first
@@ -355,7 +357,7 @@ class DryRun(Struct, frozen=True, dict=True):
                 merged_finding = merged_finding_by_finding[finding]
                 action = self._decide_or_say_why_not(merged_finding, symptom, queues_by_symptom)
             action_by_finding[finding] = action
-        return action_by_finding
+        return {**action_by_finding, **_join_shared_defaults(action_by_finding)}
 
     def _decide_or_say_why_not(
         self, finding: Finding, symptom: Symptom, queues_by_symptom: Mapping[str, set[str]]
@@ -451,10 +453,13 @@ class DryRun(Struct, frozen=True, dict=True):
         scan_store = _ReadonlyScans(
             heal_context.clients.dynamodb, heal_context.settings.case_table, _RUN_NAME
         )
-        admitted_topics = scan_store.admit_faults(
-            [finding.topic for finding in limited_findings], self.now
-        )
-        return [finding for finding in limited_findings if finding.topic not in admitted_topics]
+        topic_by_finding = map_topics(limited_findings)
+        admitted_topics = scan_store.admit_faults(list(topic_by_finding.values()), self.now)
+        return [
+            finding
+            for finding in limited_findings
+            if topic_by_finding[finding] not in admitted_topics
+        ]
 
     def _group_queues_by_symptom(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
         """Group the findings' queues by symptom, to see if many queues show the same symptom.
@@ -617,11 +622,44 @@ class DryRun(Struct, frozen=True, dict=True):
                 }
                 for finding in sort_worst_first(scan_result.reported_findings)
             ],
+            "shared_defaults": make_shared_defaults_document(scan_result.reported_findings),
             "metrics_asked": self.budget.asked_metric_count,
             "dollars": round(METRIC_READ.cost(self.budget.asked_metric_count), 4),
             "metrics_an_hour": metrics_per_hour,
             "dollars_per_month": estimate_monthly_dollars(metrics_per_hour),
         }
+
+
+def _join_shared_defaults(
+    action_by_finding: Mapping[Finding, ExpectedAction],
+) -> dict[Finding, ExpectedAction]:
+    """Return the actions for the findings of which Mendq asks together, with one approval."""
+    proposed_text = _ACTION_BY_STATE[State.PROPOSED]
+    changed_findings = [
+        finding
+        for finding, action in action_by_finding.items()
+        if action.would in (WRITE_TEXT, proposed_text) and action.steps
+    ]
+    joined_action_by_finding = dict[Finding, ExpectedAction]()
+    for group in group_shared_defaults(changed_findings):
+        shared_text = f"One approval for {len(group)} queues that share this setting"
+        for finding in group:
+            joined_action_by_finding[finding] = replace(
+                action_by_finding[finding], would=proposed_text, first=shared_text
+            )
+    return joined_action_by_finding
+
+
+def make_shared_defaults_document(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Return the shared defaults among the findings, as a part of the scan's JSON document."""
+    return [
+        {
+            "symptom": group[0].symptom,
+            "setting": group[0].shared_setting,
+            "queue_arns": [finding.queue_arn for finding in group],
+        }
+        for group in group_shared_defaults(findings)
+    ]
 
 
 def _is_daily_limited(symptom_name: str) -> bool:

@@ -29,6 +29,7 @@ from mendq.cli.scan.dry_run import (
     ExpectedAction,
     estimate_monthly_dollars,
     make_readonly_clients,
+    make_shared_defaults_document,
 )
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, Need
@@ -328,6 +329,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
                 }
                 for finding in sort_worst_first(action_by_finding)
             ],
+            "shared_defaults": make_shared_defaults_document(action_by_finding),
             "queues": [queue.queue_arn for queue in self.queues],
             "measured_because": {**scan_result.measuring_reason_by_arn},
             "not_seen": self.explain_unchecked(scan_result),
