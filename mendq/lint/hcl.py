@@ -31,11 +31,11 @@ from mendq.lint.patch import (
     make_diff,
     parse_attribute_value,
 )
-from mendq.lint.queues import POLICY_ATTRIBUTE
 from mendq.lint.template import NotATemplate
 from mendq.lint.terraform import to_hcl_literal
 from mendq.lint.terraform_source import MOST_HCL_BYTES, list_terraform_files
 from mendq.lint.terraform_types import ATTRIBUTE_BY_TERRAFORM_TYPE
+from mendq.model.policy_limits import POLICY_ATTRIBUTE
 from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import CreateDlq
 from mendq.notifications.change_lines import name_terraform_argument

@@ -40,7 +40,6 @@ from mendq.lint.ignores import InlineIgnore, StaleEntry, list_metadata_ignores, 
 from mendq.lint.producers import DeclaredProducer
 from mendq.lint.queues import (
     EVENT_SOURCE_MAPPING_TYPE,
-    POLICY_ATTRIBUTE,
     DeclaredQueue,
     DeclaredQueues,
     QueueAttributes,
@@ -66,6 +65,7 @@ from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue, infer_depl
 from mendq.model.admission import QUEUE_NAME_PREFIX, Answer
 from mendq.model.facts import Need
 from mendq.model.limits import Limits
+from mendq.model.policy_limits import POLICY_ATTRIBUTE
 from mendq.model.producers import RefusingPolicy
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.queue_limits import REDRIVE_POLICY_ATTRIBUTE
@@ -821,14 +821,37 @@ def _make_timeout_remedy(
     )
 
 
-def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[UncheckedPlace]:
-    """Yield the places outside single queues that lint cannot check.
+def _list_tool_refusals(template: Template) -> Iterator[LintFinding]:
+    """Yield what SAM refuses at deployment, so that the whole template is not deployed."""
+    refusal_by_keys = template.expansion.refusal_by_keys if template.expansion else {}
+    for keys, refusal in refusal_by_keys.items():
+        place = template.find_place(*keys)
+        yield LintFinding(
+            resource=str(keys[1]),
+            symptom=INVALID_REQUEST.name,
+            severity_class=REFUSED_IN_TEMPLATE.severity_class,
+            path=place.path,
+            line=place.line,
+            file=place.file,
+            because=refusal.because,
+            remedy=(f"# {refusal.advice}",),
+            runbook=INVALID_REQUEST.runbook,
+            aws_page=INVALID_REQUEST.aws_page,
+            construct="",
+        )
+
+
+def _list_unchecked_parts(
+    declared_queues: DeclaredQueues,
+) -> Iterator[LintFinding | UncheckedPlace]:
+    """Yield the places outside single queues that lint cannot check, and what SAM refuses.
 
     These are macros, and resources that lint cannot check (see `_explain_unchecked_resource`).
     """
     template = declared_queues.template
     for file_template in (template, *template.list_nested_templates()):
         yield from _list_unchecked_parts_of_file(file_template)
+        yield from _list_tool_refusals(file_template)
     for resource in template.resources.values():
         yield from _explain_unchecked_resource(resource, declared_queues)
 

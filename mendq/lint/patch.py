@@ -20,10 +20,11 @@ import yaml
 
 from mendq.lint.decode import read_template, read_template_source
 from mendq.lint.files import TemplateSource, list_template_sources
-from mendq.lint.queues import POLICY_ATTRIBUTE, DeclaredQueues
+from mendq.lint.queues import DeclaredQueues
 from mendq.lint.template import NotATemplate, Template, to_list
 from mendq.lint.terraform import TerraformPlan, to_hcl_literal
 from mendq.lint.values import DeployTarget
+from mendq.model.policy_limits import POLICY_ATTRIBUTE
 from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import CreateDlq
 from mendq.notifications.configuration import describe_differences

@@ -34,8 +34,8 @@ from mendq.lint.values import (
 from mendq.model.admission import UNKNOWN_ACCOUNT, UNKNOWN_TEXT, Answer, match_text
 from mendq.model.message_calls import SEND_MESSAGE_ACTION
 from mendq.model.policy import Statement, parse_statements
-from mendq.model.producers import NOT_DEPLOYED, FifoFault, KeyOfQueue, Producer
-from mendq.model.queue import FIFO_SUFFIX
+from mendq.model.producers import NOT_DEPLOYED, KeyOfQueue, Producer, ServiceFault
+from mendq.model.queue import FIFO_SUFFIX, arn_of_url
 
 SUBSCRIPTION_TYPE = "AWS::SNS::Subscription"
 SCHEDULE_TYPE = "AWS::Scheduler::Schedule"
@@ -68,21 +68,26 @@ _LOST_DEAD_MESSAGES = "what it cannot deliver is lost instead of kept"
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
 # https://docs.aws.amazon.com/scheduler/latest/APIReference/API_SqsParameters.html
 _STANDARD_QUEUE_ADVICE = "use a standard queue"
-_STANDARD_TOPIC_TO_FIFO = FifoFault(
+_STANDARD_TOPIC_TO_FIFO = ServiceFault(
     "has a standard topic, and SNS refuses a FIFO queue for it",
     "use a standard queue, or make the topic FIFO too",
 )
-_BUCKET_TO_FIFO = FifoFault("cannot send to a FIFO queue", _STANDARD_QUEUE_ADVICE)
-_FUNCTION_TO_FIFO = FifoFault("cannot send to a FIFO queue", _STANDARD_QUEUE_ADVICE)
-_EVENTBRIDGE_DLQ_IS_FIFO = FifoFault("cannot have a FIFO queue as its DLQ", _STANDARD_QUEUE_ADVICE)
+_URL_OF_QUEUE = ServiceFault(
+    "names the URL of the queue and not its ARN", "give the ARN of the queue"
+)
+_BUCKET_TO_FIFO = ServiceFault("cannot send to a FIFO queue", _STANDARD_QUEUE_ADVICE)
+_FUNCTION_TO_FIFO = ServiceFault("cannot send to a FIFO queue", _STANDARD_QUEUE_ADVICE)
+_EVENTBRIDGE_DLQ_IS_FIFO = ServiceFault(
+    "cannot have a FIFO queue as its DLQ", _STANDARD_QUEUE_ADVICE
+)
 # AWS does not say whether it refuses such a schedule. No message can be delivered.
 _SCHEDULE_DLQ_IS_FIFO = replace(_EVENTBRIDGE_DLQ_IS_FIFO, is_refused_at_deployment=False)
-_RULE_WITHOUT_GROUP = FifoFault(
+_RULE_WITHOUT_GROUP = ServiceFault(
     "names no MessageGroupId, which a FIFO queue needs", "add MessageGroupId"
 )
 # AWS does not say whether it refuses such a schedule or pipe.
 _NO_GROUP = replace(_RULE_WITHOUT_GROUP, is_refused_at_deployment=False)
-_NO_CONTENT_DEDUPLICATION = FifoFault(
+_NO_CONTENT_DEDUPLICATION = ServiceFault(
     "gives no deduplication id, and the FIFO queue has no ContentBasedDeduplication",
     "set ContentBasedDeduplication of the queue to true",
     is_refused_at_deployment=False,
@@ -123,7 +128,7 @@ class _Target:
     # The value of the role with which the producer sends. None if the service itself sends.
     role_node: Any = None
     # Why the producer cannot send if the queue is a FIFO queue. None if it can.
-    fifo_fault: FifoFault | None = None
+    service_fault: ServiceFault | None = None
     # True if the service sends to a FIFO queue only with content-based deduplication.
     needs_content_deduplication: bool = False
 
@@ -140,19 +145,21 @@ class DeclaredProducers:
         self.by_queue_arn = defaultdict[str, list[DeclaredProducer]](list)
         for resource in template.resources.values():
             for target in self._list_targets(resource):
-                queue_arn = resolver.resolve_text_or_empty(target.queue_node)
+                queue_name = resolver.resolve_text_or_empty(target.queue_node)
+                queue_arn = arn_of_url(queue_name, resolver.deploy_target.region) or queue_name
                 if queue_arn in resolver.queue_id_by_arn:
-                    producer = replace(
-                        self._add_role(target), fifo_fault=self._find_fifo_fault(target, queue_arn)
-                    )
+                    service_fault = self._find_fifo_fault(target, queue_arn)
+                    if queue_arn != queue_name:
+                        service_fault = _URL_OF_QUEUE
+                    producer = replace(self._add_role(target), service_fault=service_fault)
                     self.by_queue_arn[queue_arn].append(producer)
 
-    def _find_fifo_fault(self, target: _Target, queue_arn: str) -> FifoFault | None:
+    def _find_fifo_fault(self, target: _Target, queue_arn: str) -> ServiceFault | None:
         """Return why a producer cannot send to its queue because that is a FIFO queue."""
         if not queue_arn.endswith(FIFO_SUFFIX):
             return None
-        if target.fifo_fault is not None:
-            return target.fifo_fault
+        if target.service_fault is not None:
+            return target.service_fault
         queue = self._template.resources[self._resolver.queue_id_by_arn[queue_arn]]
         deduplication_node = queue.properties.get("ContentBasedDeduplication")
         try:
@@ -235,16 +242,16 @@ class DeclaredProducers:
             subscription = replace(
                 subscription, name=f"the SNS topic {resource.logical_id} for its subscription"
             )
-        fifo_fault = None
+        service_fault = None
         if self._is_standard_topic(topic_node):
-            fifo_fault = _STANDARD_TOPIC_TO_FIFO
+            service_fault = _STANDARD_TOPIC_TO_FIFO
         if self._resolver.resolve_text_or_empty(properties.get("Protocol")).lower() == "sqs":
-            yield _Target(properties.get("Endpoint"), subscription, fifo_fault=fifo_fault)
+            yield _Target(properties.get("Endpoint"), subscription, service_fault=service_fault)
         redrive_policy = get_mapping(properties, "RedrivePolicy") or {}
         yield _Target(
             redrive_policy.get("deadLetterTargetArn"),
             replace(subscription, consequence=_LOST_DEAD_MESSAGES),
-            fifo_fault=fifo_fault,
+            service_fault=service_fault,
         )
 
     def _read_rule(self, rule: TemplateResource) -> Iterator[_Target]:
@@ -266,7 +273,7 @@ class DeclaredProducers:
                 yield _Target(
                     target_properties.get("Arn"),
                     producer,
-                    fifo_fault=(
+                    service_fault=(
                         _RULE_WITHOUT_GROUP
                         if _lacks_group(target_properties, "SqsParameters")
                         else None
@@ -277,7 +284,7 @@ class DeclaredProducers:
             yield _Target(
                 dead_letter_config.get("Arn"),
                 replace(producer, consequence=_LOST_DEAD_MESSAGES),
-                fifo_fault=_EVENTBRIDGE_DLQ_IS_FIFO,
+                service_fault=_EVENTBRIDGE_DLQ_IS_FIFO,
             )
 
     def _read_bucket(self, bucket: TemplateResource) -> Iterator[_Target]:
@@ -300,7 +307,7 @@ class DeclaredProducers:
         )
         for queue_configuration in to_list(configuration.get("QueueConfigurations")):
             queue_node = (get_mapping(queue_configuration) or {}).get("Queue")
-            yield _Target(queue_node, producer, fifo_fault=_BUCKET_TO_FIFO)
+            yield _Target(queue_node, producer, service_fault=_BUCKET_TO_FIFO)
 
     def _read_role_target(self, resource: TemplateResource) -> Iterator[_Target]:
         """Yield the target of a schedule or a pipe, and the DLQ of a schedule."""
@@ -316,7 +323,7 @@ class DeclaredProducers:
                 resource.properties.get("Target"),
                 producer,
                 resource.properties.get("RoleArn"),
-                fifo_fault=(
+                service_fault=(
                     _NO_GROUP
                     if _lacks_group(resource.properties, "TargetParameters", "SqsQueueParameters")
                     else None
@@ -329,7 +336,7 @@ class DeclaredProducers:
             target.get("Arn"),
             producer,
             role_node,
-            fifo_fault=_NO_GROUP if _lacks_group(target, "SqsParameters") else None,
+            service_fault=_NO_GROUP if _lacks_group(target, "SqsParameters") else None,
             needs_content_deduplication=True,
         )
         dead_letter_config = get_mapping(target, "DeadLetterConfig") or {}
@@ -337,7 +344,7 @@ class DeclaredProducers:
             dead_letter_config.get("Arn"),
             replace(producer, consequence=_LOST_DEAD_MESSAGES),
             role_node,
-            fifo_fault=_SCHEDULE_DLQ_IS_FIFO,
+            service_fault=_SCHEDULE_DLQ_IS_FIFO,
         )
 
     def _read_function_target(self, resource: TemplateResource) -> Iterator[_Target]:
@@ -365,7 +372,7 @@ class DeclaredProducers:
             destination = get_mapping(resource.properties, "DestinationConfig", event) or {}
             queue_nodes.append(destination.get("Destination"))
         for queue_node in queue_nodes:
-            yield _Target(queue_node, producer, role_node, fifo_fault=_FUNCTION_TO_FIFO)
+            yield _Target(queue_node, producer, role_node, service_fault=_FUNCTION_TO_FIFO)
 
     def _add_role(self, target: _Target) -> DeclaredProducer:
         """Return the producer of a target, with its role and the role's statements."""

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mendq.lint.judging import CHECKED_SYMPTOMS, LintFinding, lint
-from mendq.lint.queues import POLICY_ATTRIBUTE, QUEUES_PROPERTY_BY_POLICY_TYPE
+from mendq.lint.queues import QUEUES_PROPERTY_BY_POLICY_TYPE
 from mendq.lint.template import NotATemplate, Template, WorkBudget, convert_scalars_to_text, to_list
 from mendq.lint.values import QUEUE_TYPE, DeployTarget
 from mendq.model.facts import Need
+from mendq.model.policy_limits import POLICY_ATTRIBUTE
 from mendq.model.queue import arn_of_url, parse_queue_arn
 from mendq.notifications.text import Section, format_count, make_body, to_terminal_text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,11 +24,15 @@ from mendq.model.mapping import (
     DEFAULT_BATCH_SIZE,
     DEFAULT_MAXIMUM_POLLERS,
     DEFAULT_MINIMUM_POLLERS,
+    LONGEST_FUNCTION_TIMEOUT_SECONDS,
+    STREAM_SETTINGS,
     MappingSettings,
     ProvisionedPollers,
+    find_filter_refusal,
     list_mapping_refusals,
 )
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
+from mendq.model.policy_limits import POLICY_ATTRIBUTE, find_policy_refusal
 from mendq.model.producers import KeyOfQueue
 from mendq.model.queue import (
     DEFAULT_NUMBER_BY_ATTRIBUTE,
@@ -39,13 +42,17 @@ from mendq.model.queue import (
     queue_arn_or_none,
 )
 from mendq.model.queue_limits import (
+    BOOLEAN_ATTRIBUTES,
     DLQ_ARN_KEY,
     RECEIVE_COUNT_KEY,
+    REDRIVE_ALLOW_POLICY_ATTRIBUTE,
     REDRIVE_POLICY_ATTRIBUTE,
     QueueRefusal,
-    find_range_refusal,
+    find_name_refusal,
+    find_redrive_allow_refusal,
     find_redrive_key,
     find_redrive_refusal,
+    find_value_refusal,
     list_combination_refusals,
 )
 from mendq.model.tags import TEAM_TAG
@@ -57,16 +64,12 @@ QUEUES_PROPERTY_BY_POLICY_TYPE = {
     "AWS::SQS::QueuePolicy": "Queues",
     "AWS::SQS::QueueInlinePolicy": "Queue",
 }
-POLICY_ATTRIBUTE = "Policy"
 # Checks can read a grant to a named principal although these keys are not known.
 _UNCHECKED_KEYS_OF_GRANT = ("Principal", "Resource", "Condition")
 # SQS returns these attributes even if they were never set, and checks rely on that.
 _ALWAYS_RETURNED_ATTRIBUTES = ("VisibilityTimeout", "MessageRetentionPeriod")
 # Transforms that add no policy that lint does not see.
 _TRANSFORMS_WITHOUT_POLICIES = frozenset({SAM_TRANSFORM, "AWS::LanguageExtensions"})
-# A number as templates write it. SQS refuses a negative one.
-_NUMBER_REGEX = re.compile(r"-?[0-9]{1,18}")
-_BOOLEAN_ATTRIBUTES = frozenset({"SqsManagedSseEnabled", "FifoQueue", "ContentBasedDeduplication"})
 
 
 class RefusedValue(UnknownValue):
@@ -202,6 +205,7 @@ class DeclaredQueues:
         self._rival_policies_by_arn = defaultdict[
             str, list[tuple[TemplateResource, str | UnknownValue]]
         ](list)
+        self._refusals_by_arn = defaultdict[str, list[QueueRefusal]](list)
         for resource in template.list_resources(
             EVENT_SOURCE_MAPPING_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE
         ):
@@ -217,7 +221,6 @@ class DeclaredQueues:
                     self._unassigned_policy_error = UnknownValue(reason)
         self._add_runs_of_earlier_mappings()
         self._producers = DeclaredProducers(template, self.resolver)
-        self._refusals_by_arn = defaultdict[str, list[QueueRefusal]](list)
         self._attributes_by_arn = {
             arn: self._make_attributes(arn) for arn in self.resolver.queue_id_by_arn
         }
@@ -267,6 +270,10 @@ class DeclaredQueues:
         """
         mapping_properties = event_source_mapping.properties
         source_arn = self.resolver.resolve_text(mapping_properties.get("EventSourceArn"))
+        arn_of_named_url = arn_of_url(source_arn, self.resolver.deploy_target.region)
+        is_url = arn_of_named_url in self.resolver.queue_id_by_arn
+        if is_url:
+            source_arn = arn_of_named_url
         if source_arn not in self.resolver.queue_id_by_arn:
             if source_arn and source_arn.split(":")[2:3] == ["sqs"]:
                 raise UnknownValue("it reads a queue that the template does not declare")
@@ -282,8 +289,47 @@ class DeclaredQueues:
             if enabled_text.lower() == "false":
                 self._disabled_mappings_by_arn[source_arn].append(event_source_mapping)
                 self._disabled_consumers_by_arn[source_arn].append(_disable(consumer))
-            else:
-                self._consumers_by_arn[source_arn].append(consumer)
+                return
+            more_reasons = tuple(self._list_more_refusals(consumer, source_arn, is_url=is_url))
+            refusal_reasons = (*consumer.refusal_reasons, *more_reasons)
+            consumer = replace(consumer, refusal_reasons=refusal_reasons)
+            self._consumers_by_arn[source_arn].append(consumer)
+
+    def _list_more_refusals(
+        self, consumer: DeclaredConsumer, queue_arn: str, *, is_url: bool
+    ) -> Iterator[str]:
+        """Yield why Lambda refuses a mapping for other reasons than its numbers."""
+        properties = consumer.event_source_mapping.properties
+        if is_url:
+            yield "its EventSourceArn is the URL of the queue and not its ARN"
+        for setting_name in STREAM_SETTINGS:
+            try:
+                setting = self.resolver.resolve(properties.get(setting_name))
+            except UnknownValue:
+                continue
+            if setting is not None:
+                yield f"a mapping of an SQS queue has no {setting_name}"
+        if consumer.timeout_seconds > LONGEST_FUNCTION_TIMEOUT_SECONDS:
+            yield (
+                f"the Timeout of its function is {consumer.timeout_seconds:,}, and Lambda accepts "
+                f"1 to {LONGEST_FUNCTION_TIMEOUT_SECONDS}"
+            )
+        if filter_refusal := find_filter_refusal(self._list_patterns(properties), UNKNOWN_TEXT):
+            yield filter_refusal
+        for other in self._consumers_by_arn[queue_arn]:
+            if self._is_same_function(other, consumer):
+                yield f"{other.mapping_id} connects the same function and queue already"
+
+    def _is_same_function(self, other: DeclaredConsumer, consumer: DeclaredConsumer) -> bool:
+        """Return True if two mappings are known to name the same function, version and alias."""
+        if other.function_arn != consumer.function_arn:
+            return False
+        names = []
+        for mapping in (other.event_source_mapping, consumer.event_source_mapping):
+            name = self.resolver.resolve_text_or_empty(mapping.properties.get("FunctionName"))
+            _, _, name_and_version = name.rpartition(":function:")
+            names.append((bool(name), name_and_version.partition(":")[2]))
+        return names[0] == names[1] and names[0][0]
 
     def _is_made_with(self, resource: TemplateResource, queue: TemplateResource) -> bool:
         """Return True if a resource is made if a queue is.
@@ -342,15 +388,19 @@ class DeclaredQueues:
         )
 
     def _list_filters(self, properties: Any) -> tuple[str, ...]:
+        """Return the JSON texts of the patterns in some properties. Empty if not known."""
+        return tuple(json.dumps(pattern) for pattern in self._list_patterns(properties))
+
+    def _list_patterns(self, properties: Any) -> list[Any]:
         """Return the patterns of the filter criteria in some properties. Empty if not known."""
         filter_criteria = get_mapping(properties, "FilterCriteria") or {}
         resolved_criteria = self.resolver.resolve(filter_criteria, UNKNOWN_TEXT)
         filters = to_list(get_mapping(resolved_criteria) and resolved_criteria.get("Filters"))
-        return tuple(
-            json.dumps(pattern["Pattern"])
+        return [
+            pattern["Pattern"]
             for pattern in filters
             if isinstance(pattern, dict) and pattern.get("Pattern") is not None
-        )
+        ]
 
     def _read_reserved_concurrency(self, function: TemplateResource | None) -> int | None:
         """Return the reserved concurrency of a function; None if it has none or it is not known."""
@@ -495,11 +545,20 @@ class DeclaredQueues:
                 policy_text = UnknownValue(
                     f"{both_policies_text} both set it, and SQS keeps only one"
                 )
+            self._note_refusal(queue_arn, policy_text)
             self._policy_by_arn[queue_arn] = policy_resource, policy_text
+
+    def _note_refusal(self, queue_arn: str, policy_text: str | UnknownValue) -> None:
+        """Record it if SQS refuses the policy of a queue."""
+        if isinstance(policy_text, RefusedValue):
+            self._refusals_by_arn[queue_arn].append(policy_text.refusal)
 
     def _resolve_policy_text(self, policy_resource: TemplateResource) -> str | UnknownValue:
         """Return the JSON text of a policy, or an UnknownValue if the text is not known."""
         policy_document = policy_resource.properties.get("PolicyDocument")
+        refusal = find_policy_refusal(self.resolver.resolve(policy_document, UNKNOWN_TEXT))
+        if refusal is not None:
+            return RefusedValue(refusal)
         try:
             declared_statements = (get_mapping(policy_document) or {}).get("Statement")
             statements = [
@@ -559,6 +618,7 @@ class DeclaredQueues:
                 else:
                     if value is not None:
                         attributes[name] = known_attributes[name] = value
+        self._refusals_by_arn[queue_arn] += filter(None, map(find_name_refusal, known_attributes))
         self._refusals_by_arn[queue_arn] += list_combination_refusals(known_attributes)
         redrive_policy = attributes.get(REDRIVE_POLICY_ATTRIBUTE)
         if isinstance(redrive_policy, UnknownValue):
@@ -805,18 +865,21 @@ def _format_like_sqs(attribute_name: str, value: Any) -> str:
     Raises RefusedValue if SQS refuses the value, and UnknownValue if it may do so.
     """
     value_text = value if isinstance(value, str) else json.dumps(value)
-    if _NUMBER_REGEX.fullmatch(value_text):
-        refusal = find_range_refusal(attribute_name, int(value_text))
-        if refusal is not None:
-            raise RefusedValue(refusal)
+    refusal = find_value_refusal(attribute_name, value_text)
+    if refusal is not None:
+        raise RefusedValue(refusal)
     if attribute_name in DEFAULT_NUMBER_BY_ATTRIBUTE and not WHOLE_NUMBER_PATTERN.fullmatch(
         value_text
     ):
         raise UnknownValue("it is not a whole number")
-    if attribute_name in _BOOLEAN_ATTRIBUTES:
+    if attribute_name in BOOLEAN_ATTRIBUTES:
         value_text = value_text.lower()
         if value_text not in ("true", "false"):
             raise UnknownValue("it is neither true nor false")
+    if attribute_name == REDRIVE_ALLOW_POLICY_ATTRIBUTE:
+        allow_refusal = find_redrive_allow_refusal(value)
+        if allow_refusal is not None:
+            raise RefusedValue(allow_refusal)
     if attribute_name == REDRIVE_POLICY_ATTRIBUTE and value_text not in ("", "{}"):
         _refuse_redrive_policy(value)
         if parse_redrive_policy(value_text) is None:

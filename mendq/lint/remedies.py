@@ -216,9 +216,9 @@ def _make_producer_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
     comments = list[str]()
     statements_by_place: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for refusing_policy, producer in _list_refused_producers(queue):
-        if producer.fifo_fault is not None:
+        if producer.service_fault is not None:
             name = declared_queues.resolver.replace_arns_by_logical_ids(producer.name)
-            comments.append(f"# {to_terminal_text(name)}: {producer.fifo_fault.advice}")
+            comments.append(f"# {to_terminal_text(name)}: {producer.service_fault.advice}")
             continue
         if refusing_policy is RefusingPolicy.ROLE:
             place = ("Statement of a policy", producer.role_id)

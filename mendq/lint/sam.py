@@ -22,6 +22,7 @@ from samtranslator.translator.translator import Translator
 
 from mendq.lint.template import (
     Expansion,
+    ToolRefusal,
     WorkBudget,
     convert_scalars_to_text,
     get_mapping,
@@ -56,6 +57,17 @@ _REGION = "us-east-1"
 _WORK_STEPS_PER_CHARACTER = 4
 _WHOLE_NUMBER_REGEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _MOST_REASON_CHARACTERS = 200
+# The translator's sentences about mistakes that it would also find in the whole template. Other
+# mistakes may come from the parts of the template that it does not get here.
+_UNKNOWN_PROPERTY_REGEX = re.compile(r"property (\w+) not defined for resource of type \w+")
+_MISSING_PROPERTY_REGEX = re.compile(r"Missing required property '(\w+)'")
+_WRONG_TYPE_REGEX = re.compile(
+    r"(?:Type of property '(\w+)' is invalid|[Pp]roperty '(\w+)' should be an? \w+)"
+)
+# Properties of event source mappings that a newer translator may know for every event.
+_PROPERTIES_OF_NEWER_TRANSLATORS = re.compile(r"\w*(?:Config|Configuration|Configurations|KeyArn)")
+_REASON_PREFIX = "SAM cannot expand it: "
+_NOT_JUDGED_REASON = "what SAM makes of it is not judged, because SAM refuses it"
 # Without a handler, Python prints the translator's warnings, which may contain a template's text.
 logging.getLogger("samtranslator").addHandler(logging.NullHandler())
 
@@ -83,30 +95,30 @@ def expand_sam_resources(root: dict[str, Any], budget: WorkBudget) -> Expansion:
             "Resources": translated_resources,
         }
         mistakes, generated_resources = _translate(translator_input, budget)
-        new_reasons = _assign_mistakes(mistakes, _list_sam_ids(translated_resources))
+        sam_ids = _list_sam_ids(translated_resources)
+        new_reasons = _assign_mistakes(mistakes, sam_ids)
         if not new_reasons:
             break
         reason_by_unexpanded_id |= new_reasons
+        mistaken_sam_ids = {_find_owner_id(mistaken_id, sam_ids) for mistaken_id in new_reasons}
         translated_resources = {
             logical_id: resource
             for logical_id, resource in translated_resources.items()
-            if logical_id not in new_reasons
+            if logical_id not in mistaken_sam_ids
         }
     return _merge(root, generated_resources, reason_by_unexpanded_id, budget)
 
 
 def _assign_mistakes(mistakes: Mapping[str, str], sam_ids: Sequence[str]) -> dict[str, str]:
-    """Return the reasons by SAM resource why the translator refuses the template.
+    """Return the reasons why the translator refuses the template.
 
-    A mistake that it assigns to no SAM resource keeps all of them from being expanded.
+    The reasons are by the ID of a SAM resource, or of what SAM would generate from one. A mistake
+    that belongs to no SAM resource keeps all of them from being expanded.
     """
-    reason_by_sam_id = dict[str, str]()
     for mistaken_id, reason in mistakes.items():
-        sam_id = _find_owner_id(mistaken_id, sam_ids)
-        if not sam_id:
+        if not _find_owner_id(mistaken_id, sam_ids):
             return dict.fromkeys(sam_ids, reason)
-        reason_by_sam_id[sam_id] = reason
-    return reason_by_sam_id
+    return dict(mistakes)
 
 
 def _merge(
@@ -129,6 +141,15 @@ def _merge(
             source_keys_by_logical_id[logical_id] = _find_source_keys(
                 logical_id, sam_ids, source_resources
             )
+    refusal_by_keys = dict[tuple[str | int, ...], ToolRefusal]()
+    reason_by_unread_keys = dict[tuple[str | int, ...], str]()
+    for mistaken_id, reason in reason_by_unexpanded_id.items():
+        keys = _find_source_keys(mistaken_id, sam_ids, source_resources)
+        refusal = _read_refusal(reason, keys, source_resources)
+        if refusal is not None:
+            refusal_by_keys[keys] = refusal
+        owner_keys = keys[:2]
+        reason_by_unread_keys[owner_keys] = reason if refusal is None else _NOT_JUDGED_REASON
     return Expansion(
         root={**root, "Resources": resources},
         source_keys_by_logical_id=source_keys_by_logical_id,
@@ -138,11 +159,40 @@ def _merge(
             for logical_id, keys in source_keys_by_logical_id.items()
             if _is_topic_event(source_resources, keys)
         ),
-        reason_by_unread_keys={
-            ("Resources", logical_id): reason
-            for logical_id, reason in reason_by_unexpanded_id.items()
-        },
+        reason_by_unread_keys=reason_by_unread_keys,
+        refusal_by_keys=refusal_by_keys,
     )
+
+
+def _read_refusal(
+    reason: str, keys: Sequence[str], source_resources: Mapping[str, Any]
+) -> ToolRefusal | None:
+    """Return the refusal if SAM would refuse the whole template for this reason too.
+
+    None if that is not certain: the mistake may come from what the translator does not get, from
+    text that stands for a number, from a macro that writes the properties first, or from a property
+    that only a newer translator knows.
+    """
+    declaration = get_mapping({"Resources": source_resources}, *keys) or {}
+    properties = get_mapping(declaration, "Properties") or {}
+    if any("::" in name for name in properties):
+        return None
+    sentence = reason.removeprefix(_REASON_PREFIX)
+    because = f"SAM refuses the template: {sentence}"
+    if unknown := _UNKNOWN_PROPERTY_REGEX.search(sentence):
+        name = unknown.group(1)
+        if _PROPERTIES_OF_NEWER_TRANSLATORS.fullmatch(name):
+            return None
+        return ToolRefusal(because, f"leave {name} out, or spell it as SAM does")
+    if missing := _MISSING_PROPERTY_REGEX.search(sentence):
+        return ToolRefusal(because, f"add {missing.group(1)}")
+    if wrong_type := _WRONG_TYPE_REGEX.search(sentence):
+        name = wrong_type.group(1) or wrong_type.group(2)
+        value = properties.get(name)
+        if value is None or value != _restore_scalar_types(value):
+            return None
+        return ToolRefusal(because, f"give {name} a value of the type that SAM takes")
+    return None
 
 
 def _is_topic_event(source_resources: Mapping[str, Any], keys: Sequence[str | int]) -> bool:
@@ -244,7 +294,7 @@ def _describe_mistake(mistake: ExceptionWithMessage) -> tuple[str, str]:
     """Return the logical ID that a mistake is about, and the reason in one line."""
     logical_id = getattr(mistake, "_logical_id", "")
     reason = " ".join(str(mistake.message).split())[:_MOST_REASON_CHARACTERS]
-    return str(logical_id), f"SAM cannot expand it: {reason}"
+    return str(logical_id), f"{_REASON_PREFIX}{reason}"
 
 
 def _restore_scalar_types(node: Any) -> Any:

@@ -102,6 +102,13 @@ class TemplateResource:
         return str((get_mapping(self.definition, "Metadata") or {}).get("aws:cdk:path", ""))
 
 
+class ToolRefusal(NamedTuple):
+    """Why a tool refuses a part of a file, in its own words, and what to change."""
+
+    because: str
+    advice: str
+
+
 @dataclass(frozen=True)
 class Expansion:
     """The CloudFormation template that a tool makes of a file in a language of its own."""
@@ -128,6 +135,8 @@ class Expansion:
     has_real_ids: bool = True
     # Variables of the file whose default was used, with the default.
     default_by_variable: Mapping[str, str] = field(default_factory=dict)
+    # What the tool refuses at deployment, by the keys that lead to it.
+    refusal_by_keys: Mapping[tuple[str | int, ...], ToolRefusal] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

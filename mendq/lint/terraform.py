@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from mendq.lint.queues import POLICY_ATTRIBUTE
 from mendq.lint.template import (
     BYTES_PER_WORK_STEP,
     MOST_RESOURCES,
@@ -54,6 +53,7 @@ from mendq.lint.terraform_types import (
     name_argument,
 )
 from mendq.lint.values import QUEUE_TYPE, UnknownValue
+from mendq.model.policy_limits import POLICY_ATTRIBUTE
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.queue_limits import DLQ_ARN_KEY, RECEIVE_COUNT_KEY, REDRIVE_POLICY_ATTRIBUTE
 from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN, name_terraform_argument

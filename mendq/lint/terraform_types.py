@@ -20,7 +20,7 @@ from mendq.lint.producers import (
     SCHEDULE_TYPE,
     SUBSCRIPTION_TYPE,
 )
-from mendq.lint.queues import EVENT_SOURCE_MAPPING_TYPE, POLICY_ATTRIBUTE
+from mendq.lint.queues import EVENT_SOURCE_MAPPING_TYPE
 from mendq.lint.values import (
     BUCKET_TYPE,
     FUNCTION_TYPE,
@@ -31,6 +31,7 @@ from mendq.lint.values import (
     RULE_TYPE,
     TOPIC_TYPE,
 )
+from mendq.model.policy_limits import POLICY_ATTRIBUTE
 from mendq.model.queue_limits import REDRIVE_POLICY_ATTRIBUTE
 from mendq.notifications.change_lines import name_terraform_argument
 

@@ -14,8 +14,11 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 # The batch size of a mapping that does not set one.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
@@ -44,6 +47,23 @@ FEWEST_IDLE_POLLERS = 2
 IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY = 5
 # A receive of an idle queue waits 20 s.
 IDLE_RECEIVES_PER_MINUTE = 3
+
+LONGEST_FUNCTION_TIMEOUT_SECONDS = 900
+# The most filters of a mapping. Above five, AWS must raise a quota.
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
+MOST_FILTERS = 10
+# Settings that only mappings of streams have. Lambda says "Unsupported ... parameter for given
+# event source mapping type".
+# https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
+STREAM_SETTINGS = (
+    "BisectBatchOnFunctionError",
+    "MaximumRecordAgeInSeconds",
+    "MaximumRetryAttempts",
+    "ParallelizationFactor",
+    "TumblingWindowInSeconds",
+)
+# A variable that a tool replaces at deployment.
+_REPLACED_TEXT_REGEX = re.compile(r"\$\{|\{\{resolve:")
 
 MODES_EXCLUDE_EACH_OTHER = "MaximumConcurrency and provisioned mode exclude each other"
 
@@ -141,3 +161,41 @@ def _list_poller_refusals(pollers: ProvisionedPollers) -> Iterator[str]:
         )
     if pollers.minimum > pollers.maximum:
         yield "MinimumPollers must be at most MaximumPollers"
+
+
+def find_filter_refusal(patterns: Sequence[Any], unknown_text: str) -> str:
+    """Return why Lambda refuses the filter criteria of a mapping; empty if Lambda accepts them.
+
+    Args:
+        patterns: The patterns of the filters, as texts.
+        unknown_text: The stand-in for what is not known. A pattern with it is not judged.
+    """
+    if len(patterns) > MOST_FILTERS:
+        return f"it has {len(patterns):,} filters, and Lambda accepts at most {MOST_FILTERS}"
+    for pattern in patterns:
+        if not isinstance(pattern, str) or unknown_text in pattern:
+            continue
+        if _REPLACED_TEXT_REGEX.search(pattern):
+            continue
+        try:
+            document = json.loads(pattern)
+        except (ValueError, RecursionError):
+            return "the Pattern of a filter is not JSON"
+        if not isinstance(document, dict):
+            return "the Pattern of a filter must be a JSON object"
+        wrong_key = _find_key_without_list(document)
+        if wrong_key:
+            return f"in the Pattern of a filter, the values of {wrong_key!r} must be a list"
+    return ""
+
+
+def _find_key_without_list(document: dict[str, Any]) -> str:
+    """Return the first key of a filter pattern whose values are no list. Empty if there is none."""
+    for key, value in document.items():
+        if isinstance(value, dict):
+            wrong_key = _find_key_without_list(value)
+            if wrong_key:
+                return wrong_key
+        elif not isinstance(value, list):
+            return key[:60]
+    return ""

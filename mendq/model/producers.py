@@ -25,8 +25,8 @@ KEY_ACTIONS = ("kms:GenerateDataKey", "kms:Decrypt")
 
 
 @dataclass(frozen=True)
-class FifoFault:
-    """Why a producer cannot send to its queue, which is a FIFO queue.
+class ServiceFault:
+    """Why a service cannot send to a queue, whatever the policies say.
 
     Attributes:
         because: The reason, as the rest of a sentence that begins with the producer's name.
@@ -59,7 +59,7 @@ class Producer:
             account to which the queue's policy grants to send.
         consequence: What happens if it is refused, as the rest of a sentence.
         is_checked_at_deployment: True if AWS refuses to deploy it if a policy refuses it.
-        fifo_fault: Why it cannot send to the queue, whatever the policies say; None if it can.
+        service_fault: Why it cannot send to the queue, whatever the policies say; None if it can.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Producer:
     is_of_other_account: bool = False
     consequence: str = "what it sends is lost"
     is_checked_at_deployment: bool = False
-    fifo_fault: FifoFault | None = None
+    service_fault: ServiceFault | None = None
 
     @property
     def has_role(self) -> bool:
@@ -123,9 +123,9 @@ class ProducerAdmission:
         """True if AWS refuses to deploy the producer."""
         if self.answer is not Answer.NO:
             return False
-        fifo_fault = self.producer.fifo_fault
-        if self.refusing_policy is RefusingPolicy.SERVICE and fifo_fault is not None:
-            return fifo_fault.is_refused_at_deployment
+        service_fault = self.producer.service_fault
+        if self.refusing_policy is RefusingPolicy.SERVICE and service_fault is not None:
+            return service_fault.is_refused_at_deployment
         return self.producer.is_checked_at_deployment
 
 

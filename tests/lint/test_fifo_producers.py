@@ -155,3 +155,13 @@ def test_lint_names_the_policy_that_refuses_beside_a_producer_of_the_wrong_type(
     assert finding.severity_class is NOT_DEPLOYED, "the worst class of both"
     assert "the SNS subscription OnPaid, send" in finding.because
     assert finding.path == "Resources.OrdersPolicy.Properties.PolicyDocument"
+
+
+@pytest.mark.parametrize("producer", [SUBSCRIPTION, RULE.replace("MORE", ""), BUCKET])
+def test_lint_reports_a_producer_that_names_the_url_of_a_queue(producer: str) -> None:
+    by_url = producer.replace("!GetAtt Orders.Arn", "!Ref Orders")
+    result = _lint_producer("VisibilityTimeout: 30", STANDARD_TOPIC, by_url)
+    (finding,) = [found for found in result.findings if found.symptom == "producer_refused"]
+    assert finding.severity_class is NOT_DEPLOYED
+    assert "names the URL of the queue and not its ARN" in finding.because
+    assert finding.remedy[-1].endswith("give the ARN of the queue")

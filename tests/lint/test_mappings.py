@@ -245,3 +245,99 @@ def test_lint_judges_a_mapping_as_enabled_if_that_is_not_known(enabled: dict[str
 def test_setting_of_another_kind_is_left_undecided(settings: dict[str, Any], reason: str) -> None:
     result = _lint_bytes(json.dumps({"Resources": _make_resources(**settings)}).encode())
     assert [place.because for place in result.not_judged] == [f"how its mapping is set: {reason}"]
+
+
+def _lint_event_source(event_source: Any, **settings: Any) -> list[str]:
+    resources = _make_resources(EventSourceArn=event_source, BatchSize=1, **settings)
+    parameters = {"Open": {"Type": "String"}}
+    return _list_reasons(
+        _lint_bytes(json.dumps({"Parameters": parameters, "Resources": resources}).encode()), PLACE
+    )
+
+
+def test_lint_reports_a_mapping_that_names_the_url_of_the_queue() -> None:
+    assert _lint_event_source({"Ref": "Orders"}) == [
+        "Lambda refuses the mapping: its EventSourceArn is the URL of the queue and not its ARN"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("filters", "reason"),
+    [
+        ([{"Pattern": "{body}"}], "the Pattern of a filter is not JSON"),
+        ([{"Pattern": "[]"}], "the Pattern of a filter must be a JSON object"),
+        (
+            [{"Pattern": '{"body": {"state": "paid"}}'}],
+            "in the Pattern of a filter, the values of 'state' must be a list",
+        ),
+        ([{"Pattern": "{}"}] * 11, "it has 11 filters, and Lambda accepts at most 10"),
+    ],
+)
+def test_lint_reports_filters_that_lambda_refuses(filters: Any, reason: str) -> None:
+    reasons = _lint_mapping(BatchSize=1, FilterCriteria={"Filters": filters})
+    assert reasons == [f"Lambda refuses the mapping: {reason}"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        '{"body": {"state": ["paid"]}}',
+        '{"$or": [{"body": [1]}, {"body": [{"exists": true}]}]}',
+        "{}",
+        {"Fn::Sub": '{"body": {"state": ["${Open}"]}}'},
+        "${file(filter.json)}",
+    ],
+    ids=str,
+)
+def test_lint_reports_no_filter_that_lambda_may_accept(pattern: Any) -> None:
+    assert _lint_mapping(BatchSize=1, FilterCriteria={"Filters": [{"Pattern": pattern}]}) == []
+
+
+def test_lint_reports_a_setting_of_streams_in_a_mapping_of_a_queue() -> None:
+    reason = "Lambda refuses the mapping: a mapping of an SQS queue has no MaximumRetryAttempts"
+    assert _lint_mapping(BatchSize=1, MaximumRetryAttempts=2) == [reason]
+    for unknown in ({"Ref": "AWS::NoValue"}, {"Fn::ImportValue": "attempts"}):
+        assert _lint_mapping(BatchSize=1, MaximumRetryAttempts=unknown) == []
+
+
+@pytest.mark.parametrize(("timeout_seconds", "is_refused"), [(900, False), (901, True)])
+def test_lint_reports_a_function_with_a_longer_timeout_than_lambda_has(
+    timeout_seconds: int, is_refused: bool
+) -> None:
+    resources = _make_resources(BatchSize=1)
+    resources["Bill"]["Properties"]["Timeout"] = timeout_seconds
+    reasons = _list_reasons(_lint_bytes(json.dumps({"Resources": resources}).encode()), PLACE)
+    assert [reason for reason in reasons if "Lambda accepts 1 to 900" in reason] == reasons
+    assert bool(reasons) is is_refused
+
+
+def _lint_two_mappings(first_function: Any, second_function: Any) -> list[str]:
+    """Return why Lambda refuses the second of two mappings of one queue."""
+    resources = _make_resources(BatchSize=1, FunctionName=first_function)
+    second = {**resources["Reads"]["Properties"], "FunctionName": second_function}
+    resources["ReadsToo"] = {**resources["Reads"], "Properties": second}
+    resources["Other"] = resources["Bill"]
+    live = {"FunctionName": {"Ref": "Bill"}, "FunctionVersion": "1", "Name": "live"}
+    resources["Live"] = {"Type": "AWS::Lambda::Alias", "Properties": live}
+    result = _lint_bytes(json.dumps({"Resources": resources}).encode())
+    return [
+        finding.because
+        for finding in result.findings
+        if finding.symptom == "invalid_request" and finding.path == "Resources.ReadsToo"
+    ]
+
+
+def test_lint_reports_the_second_mapping_of_one_function_and_queue() -> None:
+    second_arn = {"Fn::GetAtt": ["Bill", "Arn"]}
+    for function in ({"Ref": "Bill"}, second_arn):
+        assert _lint_two_mappings({"Ref": "Bill"}, function) == [
+            "Lambda refuses the mapping: Reads connects the same function and queue already"
+        ]
+
+
+@pytest.mark.parametrize(
+    "second_function", [{"Ref": "Other"}, {"Ref": "Live"}, {"Fn::ImportValue": "function"}]
+)
+def test_lint_reports_no_second_mapping_of_another_function_or_alias(second_function: Any) -> None:
+    assert _lint_two_mappings({"Ref": "Bill"}, second_function) == []
+    assert _lint_two_mappings({"Fn::ImportValue": "function"}, second_function) == []

@@ -61,8 +61,10 @@ def test_lint_accepts_the_ends_of_each_range_also_as_strings_of_digits(attribute
         {"Fn::If": ["IsLive", 50_000, 30]},
         {"Fn::ImportValue": "timeout"},
         "{{resolve:ssm:/timeout}}",
-        "30.5",
-        "soon",
+        "${self:custom.timeout}",
+        "3e1",
+        "30.0",
+        "inf",
     ],
     ids=str,
 )
@@ -184,3 +186,168 @@ def test_lint_reports_settings_that_sqs_refuses_together(
 )
 def test_lint_reports_no_settings_that_sqs_accepts_together(properties: dict[str, Any]) -> None:
     assert _list_refusals(_lint_queue(properties)) == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"VisibilityTimeout": "soon"}, "its VisibilityTimeout is 'soon', and SQS accepts a whole"),
+        ({"DelaySeconds": "30.5"}, "its DelaySeconds is '30.5', and SQS accepts a whole number"),
+        ({"FifoQueue": "perhaps"}, "its FifoQueue is 'perhaps', and SQS accepts true or false"),
+        (
+            {"FifoQueue": True, "DeduplicationScope": "group"},
+            "its DeduplicationScope is 'group', and SQS accepts messageGroup or queue",
+        ),
+        ({"DeduplicationScope": "queue"}, "only a FIFO queue has DeduplicationScope"),
+        ({"FifoThroughputLimit": "perQueue"}, "only a FIFO queue has FifoThroughputLimit"),
+        (
+            {
+                "FifoQueue": True,
+                "DeduplicationScope": "queue",
+                "FifoThroughputLimit": "perMessageGroupId",
+            },
+            "a FifoThroughputLimit of perMessageGroupId needs the DeduplicationScope messageGroup",
+        ),
+        ({"VisibilityTimeoutSeconds": 30}, "it has no property 'VisibilityTimeoutSeconds'"),
+    ],
+    ids=str,
+)
+def test_lint_reports_a_value_or_property_of_a_queue_that_aws_refuses(
+    properties: dict[str, Any], reason: str
+) -> None:
+    (finding,) = _list_refusals(_lint_queue(properties))
+    assert reason in finding.because
+    assert finding.severity == "error"
+    assert finding.remedy[0].startswith("# ")
+
+
+def test_remedy_for_an_unknown_property_of_a_queue_names_the_similar_one() -> None:
+    (finding,) = _list_refusals(_lint_queue({"VisibilityTimeoutSeconds": 30}))
+    assert finding.path == "Resources.Orders.Properties.VisibilityTimeoutSeconds"
+    assert finding.remedy[0].endswith("or write it as VisibilityTimeout")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"VisibilityTimeouts": {"Ref": "AWS::NoValue"}},
+        {"Fn::Transform": {"Name": "AWS::Include"}},
+        {"FifoQueue": True, "DeduplicationScope": "queue", "FifoThroughputLimit": "perQueue"},
+        {"FifoQueue": True, "DeduplicationScope": "messageGroup"},
+        {"DeduplicationScope": {"Fn::ImportValue": "scope"}},
+        {"Tags": []},
+    ],
+    ids=str,
+)
+def test_lint_reports_no_property_of_a_queue_that_aws_may_accept(
+    properties: dict[str, Any],
+) -> None:
+    assert _list_refusals(_lint_queue(properties)) == []
+
+
+@pytest.mark.parametrize(
+    ("redrive_allow_policy", "reason"),
+    [
+        ({"redrivePermission": "all"}, "its redrivePermission is 'all', and SQS accepts allowAll"),
+        ({"RedrivePermission": "denyAll"}, "it has no redrivePermission, in these letters"),
+        (
+            {"redrivePermission": "allowAll", "sourceQueueArns": [DEAD_ARN]},
+            "only byQueue takes sourceQueueArns",
+        ),
+        (
+            {"redrivePermission": "byQueue", "sourceQueueArns": ["arn:aws:sqs:a:1:b"] * 11},
+            "it names 11 queues, and SQS accepts 10",
+        ),
+    ],
+    ids=str,
+)
+def test_lint_reports_a_redrive_allow_policy_that_sqs_refuses(
+    redrive_allow_policy: Any, reason: str
+) -> None:
+    (finding,) = _list_refusals(_lint_queue({"RedriveAllowPolicy": redrive_allow_policy}))
+    assert finding.because.startswith(f"SQS refuses the RedriveAllowPolicy: {reason}")
+    assert finding.path == "Resources.Orders.Properties.RedriveAllowPolicy"
+
+
+@pytest.mark.parametrize(
+    "redrive_allow_policy",
+    [
+        {"redrivePermission": "denyAll"},
+        {"redrivePermission": "byQueue", "sourceQueueArns": ["arn:aws:sqs:a:1:b"] * 10},
+        {"redrivePermission": {"Ref": "Open"}},
+        {"redrivePermission": "${permission}"},
+        "",
+    ],
+    ids=str,
+)
+def test_lint_does_not_refuse_a_redrive_allow_policy_that_sqs_may_accept(
+    redrive_allow_policy: Any,
+) -> None:
+    result = _lint_queue(
+        {"RedriveAllowPolicy": redrive_allow_policy}, Parameters={"Open": {"Type": "String"}}
+    )
+    assert _list_refusals(result) == []
+
+
+def test_lint_reports_a_word_in_place_of_the_receive_count_of_a_redrive_policy() -> None:
+    (finding,) = _list_refusals(
+        _lint_queue({"RedrivePolicy": {**REDRIVE, "maxReceiveCount": "five"}})
+    )
+    assert "maxReceiveCount is 'five', and SQS accepts 1 to 1,000" in finding.because
+
+
+GRANT = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage", "Resource": "*"}
+
+
+def _lint_policy(*statements: Any) -> list[LintFinding]:
+    """Return what SQS refuses of a queue with a policy of these statements."""
+    policy = {"Queues": [{"Ref": "Orders"}], "PolicyDocument": {"Statement": [*statements]}}
+    resources = {
+        "Orders": {"Type": "AWS::SQS::Queue"},
+        "OrdersPolicy": {"Type": "AWS::SQS::QueuePolicy", "Properties": policy},
+    }
+    content = json.dumps({"Parameters": {"Open": {"Type": "String"}}, "Resources": resources})
+    return _list_refusals(lint(read_template(content.encode()), "", DeployTarget()))
+
+
+def _leave_out(element: str) -> dict[str, Any]:
+    return {name: value for name, value in GRANT.items() if name != element}
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        (_leave_out("Principal"), "its statement 2 has no Principal"),
+        (_leave_out("Action"), "its statement 2 has no Action"),
+        (_leave_out("Effect"), "its statement 2 has no Effect"),
+        ({**GRANT, "Effect": "allow"}, "its statement 2 has the Effect 'allow'"),
+        ({**GRANT, "Sid": "Send", "Action": "sns:Publish"}, "'Send' has the Action 'sns:Publish'"),
+        ({**GRANT, "Action": ["sqs:SendMessage"] * 8}, "8 actions, and SQS accepts 7"),
+    ],
+    ids=str,
+)
+def test_lint_reports_a_statement_that_sqs_refuses_in_a_policy(
+    statement: dict[str, Any], reason: str
+) -> None:
+    (finding,) = _lint_policy(GRANT, statement)
+    assert reason in finding.because
+    assert finding.path == "Resources.OrdersPolicy.Properties.PolicyDocument"
+    assert finding.severity == "error"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        GRANT,
+        {**_leave_out("Principal"), "NotPrincipal": {"AWS": "123456789012"}, "Effect": "Deny"},
+        {**_leave_out("Action"), "NotAction": "sqs:DeleteQueue"},
+        {**GRANT, "Action": ["SQS:SendMessage", "*", "sqs:*"]},
+        {**GRANT, "Action": ["sqs:SendMessage"] * 7},
+        {**GRANT, "Effect": {"Ref": "Open"}, "Action": {"Ref": "Open"}},
+        {"Ref": "Open"},
+        {"Fn::Transform": {"Name": "AWS::Include"}},
+    ],
+    ids=str,
+)
+def test_lint_reports_no_statement_that_sqs_may_accept(statement: dict[str, Any]) -> None:
+    assert _lint_policy(statement) == []

@@ -15,6 +15,7 @@ from mendq.lint.judging import LintResult, lint
 from mendq.lint.patch import WantedValues, make_patch
 from mendq.lint.template import NotATemplate, WorkBudget
 from mendq.lint.values import DeployTarget
+from mendq.model.severity_class import SeverityClass
 
 HEADER = "Transform: AWS::Serverless-2016-10-31\n"
 # A queue that has nothing to find, unless its consumer needs more than six seconds.
@@ -204,10 +205,74 @@ def test_lint_judges_other_functions_if_sam_cannot_expand_one_and_says_why() -> 
     Properties: {Events: {New: {Type: SQS, Properties: {BatchSize: 5}}}}
 """
     result = _lint_sam(SOUND_QUEUES + broken + _make_function("Timeout: 60"))
-    assert _list_findings(result) == ["Orders: visibility_timeout_too_short"]
+    assert _list_findings(result) == [
+        "Orders: visibility_timeout_too_short",
+        "Broken: invalid_request",
+    ]
     (unchecked,) = result.not_judged
     assert unchecked.path == "Resources.Broken"
-    assert unchecked.because.startswith("SAM cannot expand it: ")
+    assert "SAM refuses it" in unchecked.because
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason", "remedy"),
+    [
+        ("BatchSize: 5", "Missing required property 'Queue'", "# add Queue"),
+        (
+            "Queue: !GetAtt Orders.Arn, DelaySeconds: 5",
+            "property DelaySeconds not defined for resource of type SQS",
+            "# leave DelaySeconds out, or spell it as SAM does",
+        ),
+        (
+            "Queue: !GetAtt Orders.Arn, BatchSize: ten",
+            "Type of property 'BatchSize' is invalid",
+            "# give BatchSize a value of the type that SAM takes",
+        ),
+    ],
+)
+def test_lint_reports_an_sqs_event_that_sam_refuses_as_an_error_with_sams_reason(
+    properties: str, reason: str, remedy: str
+) -> None:
+    event = f"Events: {{New: {{Type: SQS, Properties: {{{properties}}}}}}}"
+    result = _lint_sam(SOUND_QUEUES + _make_function("Timeout: 6", event))
+    (finding,) = [found for found in result.findings if found.symptom == "invalid_request"]
+    assert finding.severity == "error"
+    assert finding.severity_class is SeverityClass.STANDING_STILL
+    assert finding.resource == "Bill"
+    assert finding.path == "Resources.Bill.Properties.Events.New"
+    assert reason in finding.because
+    assert finding.remedy == (remedy,)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "Queue: !GetAtt Orders.Arn, BatchSize: '5'",
+        "Queue: !GetAtt Orders.Arn, BatchSize: !Ref Size",
+        "Queue: !GetAtt Orders.Arn, FutureConfig: {Level: 1}",
+        "Fn::Transform: {Name: AWS::Include, Parameters: {Location: s3://bucket/event.yaml}}",
+    ],
+    ids=["digits in quotes", "parameter", "property of a newer SAM", "macro"],
+)
+def test_lint_reports_no_sam_event_that_a_newer_sam_or_a_macro_may_make_valid(
+    properties: str,
+) -> None:
+    event = f"Events: {{New: {{Type: SQS, Properties: {{{properties}}}}}}}"
+    sections = "Parameters: {Size: {Type: Number}}\n"
+    function = _make_function("Timeout: 6", event)
+    result = _lint_sam(SOUND_QUEUES + function, sections=sections)
+    assert [found for found in result.findings if found.symptom == "invalid_request"] == []
+
+
+def test_lint_reports_no_connector_whose_end_lint_does_not_give_to_sam() -> None:
+    resources = """
+  Site: {Type: AWS::Serverless::Api, Properties: {StageName: live, DefinitionUri: api.yaml}}
+  Link:
+    Type: AWS::Serverless::Connector
+    Properties: {Source: {Id: Site}, Destination: {Id: Orders}, Permissions: [Write]}
+"""
+    result = _lint_sam(SOUND_QUEUES + resources)
+    assert [found for found in result.findings if found.symptom == "invalid_request"] == []
 
 
 APPLICATION = """App:

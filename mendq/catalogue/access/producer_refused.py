@@ -40,11 +40,11 @@ from mendq.model.message_calls import RECEIVE_MESSAGE_ACTION
 from mendq.model.policy import Statement, parse_statements
 from mendq.model.producers import (
     KEY_ACTIONS,
-    FifoFault,
     KeyOfQueue,
     Producer,
     ProducerAdmission,
     RefusingPolicy,
+    ServiceFault,
     list_admissions,
 )
 from mendq.model.severity_class import SeverityClass
@@ -95,7 +95,7 @@ def list_producer_admissions(facts: Facts) -> Iterator[ProducerAdmission]:
     """
     producers = list[Producer]()
     for producer in facts.producers:
-        if producer.fifo_fault is None:
+        if producer.service_fault is None:
             producers.append(producer)
         else:
             yield ProducerAdmission(producer, Answer.NO, RefusingPolicy.SERVICE)
@@ -113,8 +113,8 @@ def _describe_cause(refusal: ProducerAdmission) -> tuple[str, str]:
     """
     producer = refusal.producer
     consequence = f": {producer.consequence}"
-    if refusal.refusing_policy is RefusingPolicy.SERVICE and producer.fifo_fault is not None:
-        fault = producer.fifo_fault
+    if refusal.refusing_policy is RefusingPolicy.SERVICE and producer.service_fault is not None:
+        fault = producer.service_fault
         return f"{{}} {fault.because}", f": {fault.describe_consequence(producer.consequence)}"
     sender = "{}" if producer.is_of_other_account else f"{producer.principal}, for {{}},"
     if refusal.refusing_policy is RefusingPolicy.ROLE:
@@ -192,7 +192,9 @@ PRODUCER_REFUSED = ReportedSymptom(
             _make_example_queue(
                 replace(
                     _SUBSCRIPTION,
-                    fifo_fault=FifoFault("sends to standard queues only", "use a standard queue"),
+                    service_fault=ServiceFault(
+                        "sends to standard queues only", "use a standard queue"
+                    ),
                 )
             ),
         ),

@@ -37,7 +37,7 @@ _WAIT_TIME_ABOVE_20_REASON = "Must be >= 0 and <= 20, if provided."
 
 REFUSED_IN_TEMPLATE = EvidenceKind(
     SeverityClass.STANDING_STILL,
-    "in a template: SQS refuses the queue, or Lambda the mapping",
+    "in a template: SQS refuses the queue, Lambda the mapping, or SAM the template",
     is_of_template=True,
 )
 
