@@ -246,7 +246,7 @@ def _may_chance_fill_queue(measurement: Measurement) -> bool:
     minute_count = measurement.duration / DATAPOINT_PERIOD
     minutes_of_stay = max(1.0, usual_messages * minute_count / measurement.deleted)
     chance_of_fewer = _compute_poisson_below(measurement.fewest_messages, usual_messages)
-    chance_of_full_queue = (1 - chance_of_fewer) ** (minute_count / minutes_of_stay)
+    chance_of_full_queue: float = (1 - chance_of_fewer) ** (minute_count / minutes_of_stay)
     return chance_of_full_queue >= MAXIMUM_CHANCE_OF_FULL_QUEUE
 
 
