@@ -61,6 +61,7 @@ from mendq.catalogue.visibility.heartbeat_ends_early import does_heartbeat_end_e
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import is_expired_handle_message
+from mendq.model.frameworks import CONSUMER_TAG
 from mendq.model.metrics import Measurement, RecentCounts
 from mendq.model.mode import Mode
 from mendq.model.queue import RedrivePolicy
@@ -266,7 +267,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
             {Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.DLQ}
         ),
     ),
-    tags=(MAX_PROCESSING, MAX_VISIBILITY),
+    tags=(MAX_PROCESSING, MAX_VISIBILITY, CONSUMER_TAG),
     examples=lambda: (
         CallExample(
             "a guess where nothing names the need",
