@@ -64,10 +64,12 @@ EXAMPLE_QUEUE_ARNS = (
 
 
 def alarm_runbooks() -> str:
-    """Return links to the runbooks of the alarms."""
-    alarms = (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
-    alarm_links = link_pages((alarm.runbook_path for alarm in alarms), "docs/runbooks")
-    return f"Alarms: {alarm_links}."
+    """Return a list of the alarms, each with a link to its runbook. `mendq runbook` reads it."""
+    alarm_lines: list[str] = []
+    for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES):
+        page_link = link_pages([alarm.runbook_path], "docs/runbooks")
+        alarm_lines.append(f"- `{alarm.alarm_name()}`: {page_link}")
+    return "\n".join(("Alarms:", "", *sorted(alarm_lines)))
 
 
 def next_steps() -> str:

@@ -123,6 +123,10 @@ class Output(Struct, frozen=True, dict=True):
         """
         self._print_with_blanks(f"  {line}", "bold")
 
+    def say_own_document_line(self, line: str) -> None:
+        """Print a line of Mendq's own documents as it is, with its links and blanks."""
+        self._people_console.print(Text(line), soft_wrap=True)
+
     def say_table_line(self, line: str) -> None:
         """Print a line of a table whose columns are aligned by blanks.
 
