@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
@@ -10,7 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+)
 from msgspec import Struct
 
 from mendq.aws.errors import (
@@ -19,6 +25,7 @@ from mendq.aws.errors import (
     FactsUnavailable,
     QueueRefusesUs,
     error_code_of,
+    is_access_denied,
 )
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
@@ -27,14 +34,15 @@ from mendq.cli.output import Output
 # Mendq's errors that stand for an error of AWS, which is their cause.
 _ERRORS_CAUSED_BY_AWS = (CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs)
 _NOT_AWS_MESSAGE = "what answers is not AWS: see AWS_ENDPOINT_URL, or endpoint_url of the profile"
-_AWS_CLI_OPTION = Annotated[str | None, typer.Option(help="As the AWS CLI's.", show_default=False)]
-_JSON_OPTION = typer.Option("--json", help="One JSON document on standard output.")
+_PROFILE_OPTION = typer.Option(help="The AWS profile to use.", show_default=False)
+_REGION_OPTION = typer.Option(help="The AWS region to use.", show_default=False)
+_JSON_OPTION = typer.Option("--json", help="Print one JSON document on standard output.")
 # Annotation and default of each shared option.
 _SHARED_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "profile": (_AWS_CLI_OPTION, None),
-    "region": (_AWS_CLI_OPTION, None),
+    "profile": (Annotated[str | None, _PROFILE_OPTION], None),
+    "region": (Annotated[str | None, _REGION_OPTION], None),
     "stack": (
-        Annotated[str, typer.Option(help="The deployed stack.", envvar="MENDQ_STACK")],
+        Annotated[str, typer.Option(help="The name of the deployed stack.", envvar="MENDQ_STACK")],
         "Mendq",
     ),
     "as_json": (Annotated[bool, _JSON_OPTION], False),
@@ -130,8 +138,12 @@ def _run_and_report(invocation: Invocation, run_command: Callable[[], Exit | Non
         _load_parser_error_class(),
         *_ERRORS_CAUSED_BY_AWS,
     ) as error:
-        error_code = _find_error_code(find_aws_cause(error))
-        command_error = CommandError(describe_error(error), error_code=error_code)
+        cause = find_aws_cause(error)
+        message = describe_error(error)
+        cure = _suggest_cure(cause, invocation.region or _read_region_variable())
+        command_error = CommandError(
+            f"{message}. {cure}" if cure else message, error_code=_find_error_code(cause)
+        )
     except KeyError as error:
         # botocore raises KeyError('...Result') if an answer is XML but not AWS's.
         if not f"{error.args[0]}".endswith("Result"):
@@ -165,6 +177,47 @@ def _find_error_code(cause: Exception) -> str:
     if isinstance(cause, ClientError):
         return error_code_of(cause)
     return type(cause).__name__ if isinstance(cause, BotoCoreError) else ""
+
+
+def _read_region_variable() -> str:
+    """Return the region of the environment as the AWS SDKs choose it; empty if there is none."""
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "")
+
+
+def _suggest_cure(cause: Exception, region: str) -> str:
+    """Return what the operator can do about an error of AWS; empty if that is not known.
+
+    Args:
+        cause: The error of AWS or of the connection.
+        region: The region that the operator named; empty if that is not known.
+    """
+    if is_access_denied(cause):
+        return (
+            "`mendq scan --policy` prints the policy that a scan needs; docs/rights.md has the "
+            "actions of every command"
+        )
+    if isinstance(cause, EndpointConnectionError) and region:
+        return _describe_unknown_region(region)
+    return ""
+
+
+def _describe_unknown_region(region: str) -> str:
+    """Return that a region has no SQS, with a similar name; empty if it has."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only this error needs it
+
+    from botocore.session import get_session  # noqa: PLC0415 - the same
+
+    session = get_session()
+    known_regions = [
+        known_region
+        for partition in session.get_available_partitions()
+        for known_region in session.get_available_regions("sqs", partition)
+    ]
+    if region in known_regions:
+        return ""
+    close_regions = get_close_matches(region, known_regions, 1)
+    question = f": did you mean {close_regions[0]}?" if close_regions else ""
+    return f"No region is called {region[:40]!r}, as far as botocore knows{question}"
 
 
 def describe_error(error: Exception) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -113,6 +114,48 @@ def test_command_without_a_usable_region_profile_stack_or_endpoint_exits_with_2_
     exit_code, code, line = _read_error("cases", *arguments)
     assert (exit_code, code) == (2, "usage")
     assert names in line
+
+
+def _fail_every_account(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli_account.Account, "from_options", fail)
+
+
+@pytest.mark.parametrize(
+    ("region", "cure"),
+    [
+        ("us-eest-1", "No region is called 'us-eest-1', as far as botocore knows: did you mean "),
+        ("mars", "No region is called 'mars', as far as botocore knows"),
+        ("us-east-1", ""),
+        ("us-gov-west-1", ""),
+    ],
+)
+def test_unreachable_endpoint_names_the_region_only_if_there_is_no_such_region(
+    monkeypatch: pytest.MonkeyPatch, region: str, cure: str
+) -> None:
+    _fail_every_account(monkeypatch, EndpointConnectionError(endpoint_url="https://sts"))
+    code, error_code, line = _read_error("cases", "--region", region)
+    assert (code, error_code) == (1, "EndpointConnectionError")
+    assert ("No region is called" in line) is bool(cure)
+    assert cure in line
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+    assert cure in _read_error("cases")[2]
+
+
+@pytest.mark.parametrize(
+    ("code", "has_cure"),
+    [("AccessDenied", True), ("AccessDeniedException", True), ("ThrottlingException", False)],
+)
+def test_denied_call_of_any_command_says_where_the_needed_actions_are(
+    monkeypatch: pytest.MonkeyPatch, code: str, *, has_cure: bool
+) -> None:
+    _fail_every_account(monkeypatch, ClientError(_make_error(code, "no"), "GetItem"))
+    line = _read_error("cases")[2]
+    assert f"AWS refused GetItem: {code}: no" in line
+    assert ("`mendq scan --policy` prints the policy that a scan needs" in line) is has_cure
 
 
 def test_mendq_stack_variable_that_is_blank_is_refused_as_an_empty_stack_option(
