@@ -27,7 +27,7 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="The mute list.",
+        help="The mute list to use.",
         show_default=f"{FILE_NAME} of the current folder, if there is one",
     ),
 ]

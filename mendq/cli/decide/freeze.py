@@ -83,7 +83,7 @@ MAXIMUM_REASON_CHARACTERS = 500
 def freeze(
     call: Invocation,
     reason: Annotated[
-        str, typer.Argument(help="Shown with every refusal.")
+        str, typer.Argument(help="The reason, which every refusal then shows.")
     ] = DEFAULT_FREEZE_REASON,
     yes: YesOption = False,
 ) -> None:

@@ -46,7 +46,8 @@ _SOURCE_OPTION = typer.Option(
 
 policy = group("policy", "Pin a queue's policy as known good; see what was approved.")
 _ROLE_OPTION = typer.Option(
-    metavar="ROLE_ARN", help="A deploying role whose changes may be undone. Repeatable."
+    metavar="ROLE_ARN",
+    help="A deploying role whose changes may be undone; repeat for several roles.",
 )
 
 

@@ -51,7 +51,7 @@ _IAM_ACTIONS = QUEUE_ATTRIBUTES_ACTIONS | {
 _MOST_QUEUE_NAMES = 4
 _QUEUES_OPTION: Any = typer.Option(
     metavar="FILE",
-    help="File that `mendq export` wrote.",
+    help="A file that `mendq export` wrote.",
     show_default="the queues as they are now",
 )
 BACKTEST_LIMITATIONS = (
@@ -65,13 +65,17 @@ BACKTEST_LIMITATIONS = (
 @command(12, CommandKind.LOOKING, _IAM_ACTIONS)
 def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
-    trail: Annotated[str, typer.Option(metavar="ROOT", help="Parent of AWSLogs: folder or s3://.")],
-    first: Annotated[str, typer.Option("--from", metavar="DAY", help="Such as 2026-11-02 (UTC).")],
+    trail: Annotated[
+        str, typer.Option(metavar="ROOT", help="The folder or s3:// address that contains AWSLogs.")
+    ],
+    first: Annotated[
+        str, typer.Option("--from", metavar="DAY", help="The first day, such as 2026-11-02 (UTC).")
+    ],
     last: Annotated[str, typer.Option("--to", metavar="DAY", help="The last day.")],
     queues: Annotated[Path | None, _QUEUES_OPTION] = None,
-    mode: Annotated[Mode, typer.Option(help="Mode whose outcome the pages show.")] = Mode.HEAL,
+    mode: Annotated[Mode, typer.Option(help="The mode whose outcome the pages show.")] = Mode.HEAL,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", parser=parse_folder, help="Folder for the pages.")
+        Path, typer.Option(metavar="DIR", parser=parse_folder, help="The folder for the pages.")
     ] = Path(),
 ) -> Exit:
     """Show what Mendq would have done about the failed calls in past CloudTrail files.

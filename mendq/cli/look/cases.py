@@ -45,21 +45,26 @@ STEP_LINE_INDENT = AGE_COLUMN_WIDTH + 2
 @command(2, CommandKind.LOOKING, CASE_SCAN_ACTIONS)
 def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
-    only_open: Annotated[bool, typer.Option("--open", help="Only open cases.")] = False,
+    only_open: Annotated[bool, typer.Option("--open", help="List only open cases.")] = False,
     queue: Annotated[
-        str | None, typer.Option(metavar="QUEUE", help="Only of this queue: name, URL or ARN.")
+        str | None,
+        typer.Option(metavar="QUEUE", help="List only cases of this queue: name, URL or ARN."),
     ] = None,
     state: Annotated[
-        State | None, typer.Option(metavar="STATE", help="Only in this state, such as proposed.")
+        State | None,
+        typer.Option(metavar="STATE", help="List only cases in this state, such as proposed."),
     ] = None,
     symptom: Annotated[
-        str | None, typer.Option(metavar="SYMPTOM", help="Only of this symptom.")
+        str | None, typer.Option(metavar="SYMPTOM", help="List only cases of this symptom.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="T", help="Only opened since: 2h, 3d or an ISO time.")
+        str | None,
+        typer.Option(
+            metavar="T", help="List only cases opened since this time: 2h, 3d or an ISO time."
+        ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", help="Number of cases at most.", min=1)
+        int | None, typer.Option(metavar="N", help="The most cases to list.", min=1)
     ] = None,
 ) -> None:
     """List the cases, the newest first.

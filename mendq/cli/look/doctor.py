@@ -47,7 +47,7 @@ _STYLE_BY_STATUS = {
 _STATUSES_WORST_FIRST = tuple(reversed(Status))
 _STATUS_COLUMN_WIDTH = max(len(status) for status in Status)
 _VERBOSE_OPTION = typer.Option(
-    "--verbose", "-v", help="Also checks that are OK, and what trails can show."
+    "--verbose", "-v", help="Print checks that are OK too, and what the trails can show."
 )
 VerboseOption = Annotated[bool, _VERBOSE_OPTION]
 

@@ -48,7 +48,10 @@ _GZIP_SIGNATURE = b"\x1f\x8b"
 def explain(
     call: Invocation,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Records, as AWS's tools write them; - stdin.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="Records as AWS's tools write them; - for standard input."
+        ),
     ],
 ) -> None:
     """Show what Mendq reads in CloudTrail records; offline.

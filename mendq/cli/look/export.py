@@ -35,7 +35,12 @@ JSON_ATTRIBUTES = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
 def export(
     call: Invocation,
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", parser=parse_folder, help="Made where it is missing.")
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            parser=parse_folder,
+            help="The folder to write to. It is created if it is missing.",
+        ),
     ],
 ) -> None:
     """Write the managed queues' configuration, for git.

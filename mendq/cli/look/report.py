@@ -38,9 +38,12 @@ _NO_REPORT_TEXT = "there is no report yet: the first comes when a week has ended
 def report(
     call: Invocation,
     week: Annotated[
-        str | None, typer.Option(help="Such as 2026-W46; else the latest.", show_default=False)
+        str | None,
+        typer.Option(help="The week, such as 2026-W46. Default: the latest.", show_default=False),
     ] = None,
-    in_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    in_browser: Annotated[
+        bool, typer.Option("--open", help="Open the report in the browser.")
+    ] = False,
     yes: YesOption = False,
 ) -> None:
     """Save the weekly report to a file, and print its verdict.

@@ -70,7 +70,7 @@ from mendq.redrive.progress import RedriveProgress
 # Longest value that is printed, in characters.
 _MOST_VALUE_CHARACTERS = 300
 _CASE_ARGUMENT = typer.Argument(
-    metavar="CASE", help="As `mendq cases` prints it; or its queue's name."
+    metavar="CASE", help="The case's id, as `mendq cases` prints it, or its queue's name."
 )
 CaseId = Annotated[str, _CASE_ARGUMENT]
 

@@ -37,7 +37,7 @@ OLD_REQUEST_AGE = timedelta(days=90)
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
 _PERIOD_SECONDS_BY_AGE = ((timedelta(days=15), 60), (timedelta(days=63), 300))
 _OUTPUT_OPTION = typer.Option(
-    "--output", "-o", help="The file; else CASE.json.", show_default=False
+    "--output", "-o", help="The file to write. Default: CASE.json.", show_default=False
 )
 _BUNDLE_ACTIONS = {"sqs:ListQueueTags", "cloudwatch:GetMetricData"}
 

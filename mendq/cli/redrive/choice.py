@@ -27,16 +27,21 @@ from mendq.redrive.message_filter import (
 from mendq.redrive.mover import MOST_MESSAGES_PER_SEND
 
 _WHERE_OPTION = typer.Option(
-    "--where", metavar="JMESPATH", help="Only matching messages: docs/message-filter.md."
+    "--where", metavar="JMESPATH", help="Take only messages that match: docs/message-filter.md."
 )
-_RATE_OPTION = typer.Option(metavar="R/s", help="Messages per second at most, such as 10/s.")
+_RATE_OPTION = typer.Option(metavar="R/s", help="The most messages per second, such as 10/s.")
 _TYPE_AND_DEFAULT_BY_PARAMETER: dict[str, tuple[Any, Any]] = {
     "where": (Annotated[str | None, _WHERE_OPTION], None),
-    "every": (Annotated[bool, typer.Option("--all", help="All messages of this queue.")], False),
-    "limit": (Annotated[int | None, typer.Option(help="Number of messages at most.", min=1)], None),
+    "every": (
+        Annotated[bool, typer.Option("--all", help="Take all messages of this queue.")],
+        False,
+    ),
+    "limit": (Annotated[int | None, typer.Option(help="The most messages to take.", min=1)], None),
     "rate": (Annotated[str | None, _RATE_OPTION], None),
     "dry_run": (
-        Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.")],
+        Annotated[
+            bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")
+        ],
         False,
     ),
     "yes": (YesOption, False),

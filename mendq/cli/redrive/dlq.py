@@ -31,9 +31,11 @@ from mendq.redrive.messages import Message
 _MAXIMUM_LISTED_EXPIRY_TIMES = 3
 DlqArgument = Annotated[str, make_queue_argument("The DLQ or its source:")]
 SampleSizeOption = Annotated[
-    int, typer.Option("--sample", help="Number of messages to look at.", min=1, max=500)
+    int, typer.Option("--sample", help="The number of messages to look at.", min=1, max=500)
 ]
-BodiesOption = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
+BodiesOption = Annotated[
+    bool, typer.Option("--bodies", help="Show message bodies. They may contain secrets.")
+]
 
 
 @command(0, CommandKind.MESSAGES, RECEIVE_MESSAGES_ACTIONS | DLQ_SOURCES_ACTIONS)

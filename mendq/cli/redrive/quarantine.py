@@ -81,7 +81,8 @@ _KEPT_LENGTH = KeptLength(body_characters=_MOST_BODY_CHARACTERS, attribute_chara
 _SEPARATELY_PRINTED_FIELDS = ("message_id", "is_sealed", "attributes", "body", "cut")
 QuarantineArgument = Annotated[str, make_queue_argument("The source or its quarantine:")]
 FileOption = Annotated[
-    Path | None, typer.Option(help="Where they are written first; a new file here.")
+    Path | None,
+    typer.Option(help="The file to write the messages to first. Default: a new file here."),
 ]
 
 quarantine = group("quarantine", "See, send back or drop quarantined messages.")
@@ -233,7 +234,7 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
 def peek(
     call: Invocation,
     queue: QuarantineArgument,
-    limit: Annotated[int, typer.Option(help="Number of messages at most.", min=1, max=1_000)] = 10,
+    limit: Annotated[int, typer.Option(help="The most messages to take.", min=1, max=1_000)] = 10,
     bodies: BodiesOption = False,
 ) -> None:
     """Show quarantined messages: why, since when, attributes.

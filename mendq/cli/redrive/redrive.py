@@ -44,10 +44,10 @@ from mendq.redrive.mover import Destination, MessageMover
 
 QueueName = Annotated[str, make_queue_argument("The source; with --to, the DLQ:")]
 _TO_OPTION = typer.Option(
-    "--to", metavar="OTHER", help="Queue that takes messages whose source was deleted."
+    "--to", metavar="OTHER", help="The queue that takes messages whose source was deleted."
 )
 _FROM_OPTION = typer.Option(
-    "--from", metavar="SOURCE", help="With --to: only messages from this source queue."
+    "--from", metavar="SOURCE", help="With --to: take only messages from this source queue."
 )
 _LEAVE_FIRST_OPTION = typer.Option(
     "--leave-first", help="Leave the first message of each FIFO group."
@@ -56,7 +56,7 @@ ToOption = Annotated[str | None, _TO_OPTION]
 FromOption = Annotated[str | None, _FROM_OPTION]
 LeaveFirstOption = Annotated[bool, _LEAVE_FIRST_OPTION]
 _UNSEALED_OPTION = typer.Option(
-    "--unsealed", help="From a quarantine: also messages without Mendq's seal."
+    "--unsealed", help="From a quarantine: take messages without Mendq's seal too."
 )
 UnsealedOption = Annotated[bool, _UNSEALED_OPTION]
 

@@ -132,13 +132,15 @@ def rollback(  # noqa: PLR0913, PLR0917 - each is one option of the command
     case_id: Annotated[str | None, typer.Argument(metavar="CASE", show_default=False)] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="T", help="All fixes since then: 2h, 3d or an ISO time."),
+        typer.Option(
+            metavar="T", help="Roll back all fixes since this time: 2h, 3d or an ISO time."
+        ),
     ] = None,
     every_queue: Annotated[
         bool, typer.Option("--all", help="All queues of the case's shared default.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would happen.")
+        bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")
     ] = False,
     yes: YesOption = False,
 ) -> Exit:
