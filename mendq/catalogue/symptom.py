@@ -317,6 +317,7 @@ class Symptom:
         name: The symptom's name in settings, metrics, cases and file names.
         sentence: The fault in one sentence, for people.
         plan_in_words: Mendq's answer in one sentence, for people.
+        first_step: What a person does about the fault, in one short sentence for tables.
         aws_page: The URL of AWS's page about the fault.
         evidence_kinds: The kinds of evidence with their severity classes, the usual kind first. If
             Mendq only counts the symptom, these are only kinds that templates show.
@@ -332,6 +333,7 @@ class Symptom:
     name: str
     sentence: str
     plan_in_words: str
+    first_step: str
     aws_page: str
     evidence_kinds: tuple[EvidenceKind, ...] = ()
     seen_as: tuple[FailedCallPattern, ...] = ()

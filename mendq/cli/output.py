@@ -68,6 +68,11 @@ class Output(Struct, frozen=True, dict=True):
             console.width = get_terminal_size((_UNLIMITED_WIDTH, 0)).columns
         return console
 
+    @property
+    def text_width(self) -> int:
+        """Characters on a line for people. Very many if the output is not a terminal."""
+        return self._people_console.width
+
     @cached_property
     def progress(self) -> Console:
         """Console for progress and errors. It always writes to standard error."""
@@ -286,7 +291,7 @@ def shorten_list(names: Sequence[str], maximum_names: int = 3) -> str:
     )
 
 
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to every question.")]
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -44,7 +44,7 @@ def find_missing_in_entry(entry: Symptom) -> Iterator[str]:
             f"{entry.name} is never found: give it `detection` (a scan finds it) or `seen_as` "
             "(failed calls show it)."
         )
-    for field in ("sentence", "plan_in_words"):
+    for field in ("sentence", "plan_in_words", "first_step"):
         if not getattr(entry, field).endswith("."):
             yield f"`{field}` is no sentence: end it with a full stop."
     if not entry.aws_page.startswith(_AWS_DOCS):

@@ -58,6 +58,7 @@ DELAY_TOO_LONG = ReportedSymptom(
     name="delay_too_long",
     sentence="Every message is delayed longer than the queue's tag allows.",
     plan_in_words="Report it; never change the delay.",
+    first_step="Lower DelaySeconds, or correct the tag.",
     aws_page=f"{SQS_GUIDE}/sqs-delay-queues.html",
     detection=Detection(detect, is_of_configuration=True),
     tags=(MAX_DELAY,),

@@ -305,6 +305,7 @@ def make_slow_symptom(
         name=name,
         sentence="It is slow.",
         plan_in_words="Page.",
+        first_step="Look at it.",
         aws_page="",
         examples=tuple,
         plan=lambda facts, _limits: Escalate("slow", facts.found),

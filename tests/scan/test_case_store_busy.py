@@ -26,6 +26,7 @@ MEASURED = NotifiedSymptom(
     name="measured",
     sentence="It was measured.",
     plan_in_words="Page.",
+    first_step="Look at it.",
     aws_page="",
     examples=tuple,
     plan=lambda facts, _limits: Escalate("measured", facts.found),

@@ -195,6 +195,7 @@ ACCESS_DENIED = FixedSymptom(
     "it is; or, where a deployment overwrote a policy that a person has pinned and that grants the "
     "call, put that one back byte for byte.",
     habit="keeps turning callers away",
+    first_step="Allow the refused call, or stop the caller.",
     aws_page="https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html",
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("access_denied"),

@@ -69,6 +69,7 @@ CREDENTIALS_INVALID = NotifiedSymptom(
     sentence="Callers have expired or invalid credentials, so messages stay unsent or unread.",
     plan_in_words="Page with the callers; no setting of a queue helps.",
     habit="keeps being called with expired or invalid credentials",
+    first_step="Renew the callers' credentials, or stop the callers.",
     aws_page=f"{SQS_GUIDE}/troubleshooting-api-errors.html",
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("credentials_invalid"),

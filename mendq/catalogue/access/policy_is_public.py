@@ -60,6 +60,7 @@ POLICY_IS_PUBLIC = ReportedSymptom(
     name="policy_is_public",
     sentence="The queue's policy lets anybody in, and no condition narrows who.",
     plan_in_words=REPORT_ONLY_PLAN_IN_WORDS,
+    first_step="Name the callers in the policy, or add a condition.",
     aws_page=AWS_SECURITY_PAGE,
     evidence_kinds=(EvidenceKind(SeverityClass.EXPOSED),),
     detection=Detection(detect, is_of_configuration=True),

@@ -173,6 +173,7 @@ PRODUCER_REFUSED = ReportedSymptom(
     name="producer_refused",
     sentence="A service or role that sends to the queue is refused: nothing of it arrives.",
     plan_in_words="Report it with the statement to add; a policy is for its owner to change.",
+    first_step="Let the producer send, in the queue's policy or its role.",
     aws_page=f"{SQS_GUIDE}/sqs-basic-examples-of-sqs-policies.html",
     evidence_kinds=(_LOST, _NOT_DEPLOYED),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.PRODUCERS}), is_of_configuration=True),

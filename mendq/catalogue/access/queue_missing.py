@@ -61,6 +61,7 @@ QUEUE_MISSING = NotifiedSymptom(
     sentence="The queue that callers name does not exist, so nothing they send arrives.",
     plan_in_words="Page with who still calls it and how to find who deleted it.",
     habit="keeps being called although it is not there",
+    first_step="Create the queue again, or stop its callers.",
     aws_page=f"{SQS_GUIDE}/troubleshooting-api-errors.html",
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("queue_missing"),

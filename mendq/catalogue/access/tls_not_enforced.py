@@ -77,6 +77,7 @@ TLS_NOT_ENFORCED = ReportedSymptom(
     name="tls_not_enforced",
     sentence="The queue's policy does not refuse calls without TLS.",
     plan_in_words=REPORT_ONLY_PLAN_IN_WORDS,
+    first_step="Deny calls without TLS in the queue's policy.",
     aws_page=AWS_SECURITY_PAGE,
     evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, is_of_configuration=True),

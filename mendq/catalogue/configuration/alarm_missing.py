@@ -96,6 +96,7 @@ ALARM_MISSING = ReportedSymptom(
     name="alarm_missing",
     sentence="No CloudWatch alarm watches the queue, or its DLQ.",
     plan_in_words="Report it, weekly; `mendq alarms` prints alarms sized by its last two weeks.",
+    first_step="Create the alarms that `mendq alarms` prints.",
     aws_page=f"{SQS_GUIDE}/set-cloudwatch-alarms-for-metrics.html",
     evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.ALARMS})),

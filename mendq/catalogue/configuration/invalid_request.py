@@ -45,6 +45,7 @@ INVALID_REQUEST = ReportedSymptom(
     name="invalid_request",
     sentence="A caller or a template asks for what AWS does not accept.",
     plan_in_words="Count the calls for the weekly report; nothing about the queue would help.",
+    first_step="Correct the request: AWS's error message names the field.",
     aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/"
     "CommonErrors.html",
     evidence_kinds=(REFUSED_IN_TEMPLATE,),

@@ -95,6 +95,7 @@ TAG_NOT_UNDERSTOOD = ReportedSymptom(
     name="tag_not_understood",
     sentence="A tag of Mendq's on the queue says nothing that Mendq knows.",
     plan_in_words="Report it; a mode that cannot be read is taken for observe.",
+    first_step="Correct the tag's name or value.",
     aws_page=f"{SQS_GUIDE}/sqs-queue-tags.html",
     evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, is_of_configuration=True),

@@ -199,6 +199,7 @@ BACKLOG_GROWS = NotifiedSymptom(
     plan_in_words="Report the rate and when the first message expires, without a page; no "
     "attribute makes consumers faster.",
     habit="keeps falling behind its producers",
+    first_step="Add consumers, or slow down the producers.",
     aws_page=f"{SQS_GUIDE}/sqs-available-cloudwatch-metrics.html",
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     plan=plan,

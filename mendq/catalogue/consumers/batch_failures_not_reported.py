@@ -53,6 +53,7 @@ BATCH_FAILURES_NOT_REPORTED = ReportedSymptom(
     name="batch_failures_not_reported",
     sentence="If one message of a batch fails, the Lambda function gets all of them again.",
     plan_in_words="Report it; the function's code must return the messages that failed.",
+    first_step="Return batchItemFailures, and set ReportBatchItemFailures.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html"
     "#services-sqs-batchfailurereporting",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),

@@ -149,6 +149,7 @@ CONCURRENCY_TOO_SMALL = ReportedSymptom(
     sentence="The function's reserved concurrency is lower than the number of runs that Lambda "
     "may start at once.",
     plan_in_words="Report it; concurrency is for the owners of the account's functions to share.",
+    first_step="Raise the reserved concurrency, or lower MaximumConcurrency.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     detection=Detection(

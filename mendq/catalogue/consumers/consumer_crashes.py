@@ -270,6 +270,7 @@ CONSUMER_CRASHES = NotifiedSymptom(
     plan_in_words="Report how many receives were lost and the delay; page if messages moved to the "
     "DLQ or expired. No attribute keeps consumers from ending.",
     habit="keeps losing messages for a visibility timeout",
+    first_step="Find out why consumers end: memory, deployments, scaling in.",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     evidence_kinds=(SOME_FAIL, _MESSAGES_EXPIRE),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

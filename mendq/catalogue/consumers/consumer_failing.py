@@ -228,6 +228,7 @@ CONSUMER_FAILING = NotifiedSymptom(
     sentence="Consumers receive messages and do not finish them, so more and more wait.",
     plan_in_words="Page with the numbers, and what to look for in the consumers' errors; without a "
     "page if a DLQ takes at most a fifth.",
+    first_step="Read the consumer's errors, and fix them.",
     aws_page=f"{SQS_GUIDE}/sqs-available-cloudwatch-metrics.html",
     evidence_kinds=(NOTHING_FINISHED, SOME_FAIL),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

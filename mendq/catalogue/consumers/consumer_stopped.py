@@ -237,6 +237,7 @@ CONSUMER_STOPPED = NotifiedSymptom(
     name="consumer_stopped",
     sentence="The consumer that reads the queue has stopped or is switched off, and messages wait.",
     plan_in_words="Page with what waits, and how to see the event source mapping or the receives.",
+    first_step="Start the consumer, or enable its event source mapping.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

@@ -233,6 +233,7 @@ CONSUMER_THROTTLED = NotifiedSymptom(
     name="consumer_throttled",
     sentence="Lambda cannot run the queue's function as often as there are messages for it.",
     plan_in_words="Page with the share of throttled invocations and how to see the concurrency.",
+    first_step="Give the function more concurrency.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     evidence_kinds=(_THROTTLED, _SWITCHED_OFF),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

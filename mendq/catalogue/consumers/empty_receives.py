@@ -140,6 +140,7 @@ EMPTY_RECEIVES = FixedSymptom(
     plan_in_words="Raise ReceiveMessageWaitTimeSeconds to 20, where receives are throttled or in "
     "vain.",
     habit="keeps being polled faster than its messages come",
+    first_step="Turn on long polling (20 seconds).",
     aws_page=f"{SQS_GUIDE}/sqs-short-and-long-polling.html",
     evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     seen_as=make_code_patterns("empty_receives", is_standard_arn),

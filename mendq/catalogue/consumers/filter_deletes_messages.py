@@ -97,6 +97,7 @@ FILTER_DELETES_MESSAGES = ReportedSymptom(
     name="filter_deletes_messages",
     sentence="Messages that the filter of a queue's consumer does not match are deleted.",
     plan_in_words="Report it; which messages are unwanted is for people to say.",
+    first_step="Check that nobody needs the messages that the filter drops.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/with-sqs-filtering.html",
     evidence_kinds=(SEVERAL_CONSUMERS, ONE_CONSUMER),
     detection=Detection(detect, frozenset({Need.LAMBDA_CONSUMERS}), is_of_configuration=True),

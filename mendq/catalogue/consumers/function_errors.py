@@ -144,6 +144,7 @@ FUNCTION_ERRORS = NotifiedSymptom(
     sentence="Runs of the queue's Lambda function end with an error, so messages are not finished.",
     plan_in_words="Name the function, with the share of failed runs and its log; page if "
     "messages are lost or nothing is finished.",
+    first_step="Read the function's log, and fix the error.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html",
     evidence_kinds=(NOTHING_FINISHED, SOME_FAIL),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

@@ -126,6 +126,7 @@ FUNCTION_TIMES_OUT = NotifiedSymptom(
     sentence="Lambda stops the queue's function at its timeout, so messages are not finished.",
     plan_in_words="Name the function, with the share of failed runs and its timeout; page if "
     "messages are lost or nothing is finished.",
+    first_step="Shorten the function's work, or raise its timeout.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html",
     evidence_kinds=(NOTHING_FINISHED, SOME_FAIL),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

@@ -115,6 +115,7 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
     plan_in_words="Page with the numbers and who receives; a longer visibility timeout would "
     "make it worse.",
     habit="keeps reaching its in-flight limit",
+    first_step="Make consumers delete finished messages; do not raise the timeout.",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=(FailedCallPattern(frozenset({"ReceiveMessage"}), "OverLimit"),),

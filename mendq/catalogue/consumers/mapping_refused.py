@@ -142,6 +142,7 @@ MAPPING_REFUSED = FixedSymptom(
     "limits.visibilityCeilingSeconds; if the queue is gone by now, say which value its template "
     "needs.",
     habit="keeps being deployed with a visibility timeout below its function's timeout",
+    first_step="Raise the visibility timeout to six times the function's timeout.",
     aws_page=_LAMBDA_PAGE,
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=(FailedCallPattern(frozenset(MAPPING_CALLS), REFUSED_MAPPING_CODE),),

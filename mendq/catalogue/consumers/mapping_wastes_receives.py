@@ -230,6 +230,7 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
     name="mapping_wastes_receives",
     sentence="A Lambda function's event source mapping gives good messages back.",
     plan_in_words="Report it with the command; the mapping is for its owner to change.",
+    first_step="Set the mapping's MaximumConcurrency to the reserved concurrency.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     detection=Detection(

@@ -222,6 +222,7 @@ DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     sentence="Messages that nobody could finish arrive in a DLQ.",
     plan_in_words="Page with the sources and the numbers, and first with Mendq's own change if "
     "that can be the cause; messages are not touched.",
+    first_step="Find out why the source's consumer fails.",
     aws_page=DLQ_GUIDE,
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     plan=plan,

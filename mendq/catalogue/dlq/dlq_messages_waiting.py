@@ -143,6 +143,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     sentence="DLQ messages wait to go back to their source; they expire where nobody sends them.",
     plan_in_words="Send them back to their source, a few first, faster only while they stay away; "
     "before that keep them for 14 days where they could expire on the way.",
+    first_step="Send the messages back once the cause is fixed.",
     aws_page=f"{SQS_GUIDE}/sqs-configure-dead-letter-queue-redrive.html",
     evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     needs=_DETECTION_NEEDS

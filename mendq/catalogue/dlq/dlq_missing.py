@@ -539,6 +539,7 @@ DLQ_MISSING = FixedSymptom(
     "make one and attach it after 5 receives. If messages are received more than once, a person "
     "approves a limit of at least three times the mean. Never while consumers finish nothing or "
     "are too slow, and never without measurements.",
+    first_step="Attach a DLQ, with maxReceiveCount of at least 5.",
     aws_page=DLQ_GUIDE,
     evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     steps=(CreateDlq, AttachDlq),

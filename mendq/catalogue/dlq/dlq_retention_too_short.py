@@ -137,6 +137,7 @@ DLQ_RETENTION_TOO_SHORT = FixedSymptom(
     "so they are deleted unseen.",
     plan_in_words="Raise its MessageRetentionPeriod to 14 days, by itself once a person approved "
     "it for that source; never lower one.",
+    first_step="Raise the DLQ's retention period to 14 days.",
     aws_page=DLQ_GUIDE,
     evidence_kinds=(_SHORTER, _EQUAL),
     needs=frozenset({Need.MEASUREMENTS, Need.APPROVED_SOURCES}),

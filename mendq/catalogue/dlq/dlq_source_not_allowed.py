@@ -143,6 +143,7 @@ DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     "so they are received forever.",
     plan_in_words="Add the source to the queues that RedriveAllowPolicy names, 10 at most; "
     "never all queues.",
+    first_step="Add the source to the DLQ's RedriveAllowPolicy.",
     aws_page=DLQ_GUIDE,
     evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     steps=(AllowRedriveFrom,),

@@ -47,6 +47,7 @@ DLQ_SOURCE_UNCONFIRMED = ReportedSymptom(
     sentence="A queue names this one as its DLQ, and nobody confirms that it is.",
     plan_in_words="Report it and go by none of it; whose DLQ a queue is, its RedriveAllowPolicy or "
     "the settings say.",
+    first_step="Name the source in the DLQ's RedriveAllowPolicy, or detach it.",
     aws_page=DLQ_GUIDE,
     evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES})),

@@ -44,6 +44,7 @@ DLQ_TYPE_MISMATCH = ReportedSymptom(
     name="dlq_type_mismatch",
     sentence="A FIFO queue names a standard DLQ, or the other way round.",
     plan_in_words="Report it; a queue's type cannot be changed.",
+    first_step="Attach a DLQ of the queue's own type.",
     aws_page=DLQ_GUIDE,
     evidence_kinds=(
         EvidenceKind(SeverityClass.WILL_LOSE, "on a queue that exists"),

@@ -118,6 +118,7 @@ ERROR_QUEUE_GROWS = NotifiedSymptom(
     sentence="Software moves messages that failed into this queue; no redrive brings them here.",
     plan_in_words="Page with the number; the fault is at the consumer of another queue.",
     habit="keeps getting messages that failed elsewhere",
+    first_step="Read the errors that the consumers store with the messages.",
     aws_page=DLQ_GUIDE,
     evidence_kinds=(SOME_FAIL,),
     plan=plan,

@@ -75,6 +75,7 @@ MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
     name="max_receive_count_too_low",
     sentence="A message becomes a DLQ message after fewer tries than its consumer needs.",
     plan_in_words="Report it; how often to try is for the consumer's owner to say.",
+    first_step="Raise maxReceiveCount to at least 5, or to what the consumer needs.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     tags=(CONSUMER_TAG,),

@@ -62,6 +62,7 @@ REDRIVE_CYCLE = ReportedSymptom(
     name="redrive_cycle",
     sentence="DLQ messages come back to the queue they died in, so nobody ever looks at them.",
     plan_in_words="Report it; which of the queues is the last is for people to say.",
+    first_step="Detach one queue, so that the last DLQ has no DLQ.",
     aws_page=DLQ_GUIDE,
     evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     detection=Detection(

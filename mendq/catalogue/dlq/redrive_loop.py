@@ -218,6 +218,7 @@ REDRIVE_LOOP = NotifiedSymptom(
     plan_in_words="Report the rounds and what sends the messages back; page if other messages are "
     "not finished either. No task is cancelled.",
     habit="keeps getting its DLQ messages back",
+    first_step="Stop the redrives until the consumer is fixed.",
     aws_page=f"{SQS_GUIDE}/sqs-configure-dead-letter-queue-redrive.html",
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

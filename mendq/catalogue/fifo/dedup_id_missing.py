@@ -64,6 +64,7 @@ DEDUP_ID_MISSING = FixedSymptom(
     sentence="Senders give a FIFO queue no deduplication id, and it may not make one.",
     plan_in_words="Turn on ContentBasedDeduplication; equal bodies within 5 minutes are dropped.",
     habit="keeps being sent messages without a deduplication ID",
+    first_step="Send a MessageDeduplicationId, or turn on ContentBasedDeduplication.",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=(

@@ -69,6 +69,7 @@ DEDUP_INTERVAL_OUTLASTED = ReportedSymptom(
     name="dedup_interval_outlasted",
     sentence="Producers send again, and work may outlast the 5 minutes in which SQS drops repeats.",
     plan_in_words="Report it; how producers repeat is for their owner to say.",
+    first_step="Make the work idempotent: repeats can arrive after 5 minutes.",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     detection=Detection(

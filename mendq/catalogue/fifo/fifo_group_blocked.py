@@ -214,6 +214,7 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     plan_in_words="Make a DLQ and attach it, if a person approves: good "
     "messages may move along. Page if a DLQ takes the message only hours later. Never while "
     "visibility_timeout_too_short or consumer_failing is open.",
+    first_step="Attach a DLQ that takes the blocking message.",
     aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     needs=frozenset(

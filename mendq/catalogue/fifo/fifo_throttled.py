@@ -96,6 +96,7 @@ FIFO_THROTTLED = FixedSymptom(
     plan_in_words="Turn on high throughput: DeduplicationScope messageGroup and "
     "FifoThroughputLimit perMessageGroupId, in one call.",
     habit="keeps outrunning its FIFO quota",
+    first_step="Turn on high throughput for the FIFO queue.",
     aws_page=f"{SQS_GUIDE}/high-throughput-fifo.html",
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     seen_as=make_code_patterns("empty_receives", is_fifo_arn),

@@ -107,6 +107,7 @@ NOISY_MESSAGE_GROUPS = NotifiedSymptom(
     sentence="One message group takes the consumers of a standard queue, and the others wait.",
     plan_in_words="Page with how long the quiet groups have waited; no attribute shares "
     "consumers out.",
+    first_step="Slow down the noisy group's producer, or add consumers.",
     aws_page=f"{SQS_GUIDE}/sqs-fair-queues.html",
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     plan=plan,

@@ -156,6 +156,7 @@ KMS_DENIED = NotifiedSymptom(
     sentence="Callers may use the queue but not its KMS key, so messages stay unsent or unread.",
     plan_in_words="Page with the grant on the key that is missing; never touch a key or a policy.",
     habit="keeps being called without a grant on its key",
+    first_step="Let the callers use the KMS key.",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("kms_denied"),

@@ -151,6 +151,7 @@ KMS_KEY_UNUSABLE = NotifiedSymptom(
     plan_in_words="Page with how to see the key's state, and that a deleted key takes the messages "
     "with it; never touch a key.",
     habit="keeps a key that cannot be used",
+    first_step="Enable the KMS key, or choose another one.",
     aws_page="https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html",
     evidence_kinds=(EvidenceKind(SeverityClass.STANDING_STILL),),
     seen_as=make_code_patterns("kms_key_unusable"),

@@ -112,6 +112,7 @@ KMS_THROTTLED = FixedSymptom(
     sentence="KMS throttles the data keys of an encrypted queue, so sends and receives fail.",
     plan_in_words="Raise KmsDataKeyReusePeriodSeconds to 300, then double it, at most to 3,600.",
     habit="keeps exhausting the KMS quota",
+    first_step="Raise KmsDataKeyReusePeriodSeconds.",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     seen_as=make_code_patterns("kms_throttled"),

@@ -40,6 +40,7 @@ NOT_ENCRYPTED = ReportedSymptom(
     name="not_encrypted",
     sentence="Messages in the queue are not encrypted.",
     plan_in_words="Report it; never change encryption.",
+    first_step="Turn on SSE-SQS, which costs nothing.",
     aws_page=f"{SQS_GUIDE}/sqs-server-side-encryption.html",
     evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(detect, is_of_configuration=True),

@@ -128,6 +128,7 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     sentence="A service may send to the queue and cannot use its key, so nothing it sends arrives.",
     plan_in_words="Page with the services and the key policy that would let them; "
     "never touch a key or a policy.",
+    first_step="Let the service use the KMS key, in the key's policy.",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     evidence_kinds=(EvidenceKind(SeverityClass.WILL_LOSE),),
     plan=plan,

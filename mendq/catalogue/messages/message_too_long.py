@@ -142,6 +142,7 @@ MESSAGE_TOO_LONG = FixedSymptom(
     plan_in_words="Raise MaximumMessageSize to 1,048,576; print the command for a DLQ that takes "
     "less.",
     habit="keeps being sent messages that are too long for it",
+    first_step="Raise MaximumMessageSize, or send a reference in place of the payload.",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     seen_as=(FailedCallPattern(SEND_CALLS, "InvalidParameterValue", is_about_raisable_limit),),

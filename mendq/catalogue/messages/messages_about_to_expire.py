@@ -132,6 +132,7 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
     name="messages_about_to_expire",
     sentence="Messages wait so long that SQS will soon drop them.",
     plan_in_words="Raise MessageRetentionPeriod to 14 days; page where it is that long already.",
+    first_step="Raise the retention period to 14 days, then catch up.",
     aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
     evidence_kinds=(EvidenceKind(SeverityClass.LOSING),),
     steps=(SetMessageRetention,),

@@ -164,6 +164,7 @@ MESSAGES_EXPIRE = NotifiedSymptom(
     plan_in_words="Page with how many messages expired. If they may expire on purpose, list the "
     "finding as hygiene and do not page.",
     habit="keeps losing messages that expire",
+    first_step="Add or start consumers, or raise the retention period.",
     aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
     evidence_kinds=(_CONSUMERS_TOO_SLOW, _ON_PURPOSE, _CONTRADICTING_TIMES),
     plan=plan,

@@ -143,6 +143,7 @@ BATCH_OUTLASTS_TIMEOUT = ReportedSymptom(
     name="batch_outlasts_timeout",
     sentence="A full batch, worked one by one, would take longer than the visibility timeout.",
     plan_in_words="Report it, with the batch size or the visibility timeout that would do.",
+    first_step="Receive smaller batches, or raise the visibility timeout.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     detection=Detection(

@@ -157,6 +157,7 @@ HEARTBEAT_ENDS_EARLY = NotifiedSymptom(
     plan_in_words="Report how long a receive keeps its message and how many were handled twice, "
     "without a page; the consumers set the timeout.",
     habit="keeps hiding its messages for too short a time",
+    first_step="Make the consumer extend the timeout until its work ends.",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     evidence_kinds=(EvidenceKind(SeverityClass.LOSING),),
     plan=plan,

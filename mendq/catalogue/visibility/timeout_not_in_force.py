@@ -103,6 +103,7 @@ TIMEOUT_NOT_IN_FORCE = ReportedSymptom(
     name="timeout_not_in_force",
     sentence="The consumer sends a visibility timeout of its own, so the queue's decides nothing.",
     plan_in_words="Report it with the consumer's own option, and propose no other timeout.",
+    first_step="Set the timeout in the consumer's own option.",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     evidence_kinds=(EvidenceKind(SeverityClass.HYGIENE),),
     detection=Detection(

@@ -108,6 +108,7 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     name="visibility_timeout_default",
     sentence="The visibility timeout is SQS's default of 30 s, and work takes nearly as long.",
     plan_in_words="Raise VisibilityTimeout to what AWS advises or its tag names; never by itself.",
+    first_step="Set the visibility timeout to what the work needs.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
     evidence_kinds=(EvidenceKind(SeverityClass.MAY_LOSE),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

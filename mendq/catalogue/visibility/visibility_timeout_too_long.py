@@ -144,6 +144,7 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     name="visibility_timeout_too_long",
     sentence="The visibility timeout is far over what work takes, so what crashed waits for hours.",
     plan_in_words="Lower VisibilityTimeout to what AWS advises or its tag names; never by itself.",
+    first_step="Lower the visibility timeout to what the work needs.",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     evidence_kinds=(EvidenceKind(SeverityClass.FAILING_IN_PART),),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),

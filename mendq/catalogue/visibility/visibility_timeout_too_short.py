@@ -248,6 +248,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     "a half times what a tag names, else by half; never over "
     "limits.visibilityCeilingSeconds, never in part.",
     habit="keeps outrunning its visibility timeout",
+    first_step="Raise the visibility timeout above the longest processing time.",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     evidence_kinds=(_DUPLICATES, REFUSED_BY_LAMBDA, BELOW_NEED, BELOW_ADVICE),
     seen_as=(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import SYMPTOM_BY_NAME
-from mendq.catalogue.dlq.time_left import sort_by_urgency
 from mendq.cli.account import Account
 from mendq.cli.commands import (
     CASE_QUERY_ACTIONS,
@@ -36,6 +33,8 @@ from mendq.cli.private_file import (
 )
 from mendq.cli.queues import resolve_queue_arn
 from mendq.cli.scan.dry_run import DryRun, ExpectedAction, MetricBudget, estimate_monthly_dollars
+from mendq.cli.scan.finding_filter import FindingFilter, find_failing_classes, make_filter
+from mendq.cli.scan.findings_text import count_queues_by_need, print_findings_of_scan
 from mendq.cli.scan.region_scan import (
     ANY_QUEUE_PATTERN,
     SYMPTOMS_UNSEEN_BY_SCANS,
@@ -46,17 +45,12 @@ from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
 from mendq.model.severity_class import SeverityClass
 from mendq.notifications.text import format_count, to_terminal_text
-from mendq.scan.selection import group_shared_defaults
-from mendq.scan.severity import find_class, find_explained_findings, sort_worst_first
+from mendq.scan.severity import find_class
 
 _MOST_QUEUE_NAMES = 4
 _SCANNED_SYMPTOMS = frozenset(SYMPTOM_BY_NAME) - {*SYMPTOMS_UNSEEN_BY_SCANS}
 # Printed in place of a pattern whose queues could not be listed.
 _LABEL_BY_PATTERN = {ANY_QUEUE_PATTERN: "queues without a tag"}
-# Most queues with the same symptom that are printed. --json and --html have all of them.
-_MOST_QUEUES_PER_SYMPTOM = 5
-# The most findings that are printed of those that another finding explains.
-_MOST_EXPLAINED_FINDINGS = 20
 # Metrics that may be asked for by default, in a region with few queues and with many: about ten
 # cents, or the three sums of each queue and as many further metrics.
 _LEAST_DEFAULT_METRIC_COUNT = 10_000
@@ -75,26 +69,34 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     queue: Annotated[
         list[str] | None,
-        typer.Option(metavar="QUEUE", help="Only that of this name, URL or ARN; again for more."),
+        typer.Option(
+            metavar="QUEUE",
+            help="Scan only this queue: name, URL or ARN; repeat for several queues.",
+        ),
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only queues whose names begin so.")
+        str | None,
+        typer.Option(metavar="TEXT", help="Scan only queues whose names begin with this."),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page as well.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Write an HTML page too.", show_default=False),
     ] = None,
     policy: Annotated[
-        bool, typer.Option("--policy", help="Print the IAM policy that it needs; ask AWS nothing.")
+        bool,
+        typer.Option(
+            "--policy", help="Print the IAM policy that a scan needs, and call nothing in AWS."
+        ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only managed queues, as the deployed scan looks.")
+        bool, typer.Option("--dry-run", help="Scan only managed queues, as the deployed scan does.")
     ] = False,
     metrics: Annotated[
         int | None,
         typer.Option(
             "--max-metrics",
             metavar="N",
-            help="How many metrics to ask CloudWatch for, each is billed.",
+            help="The most metrics to ask CloudWatch for. Each is billed.",
             min=0,
             show_default=(
                 f"{_LEAST_DEFAULT_METRIC_COUNT:,}, or {_DEFAULT_METRICS_PER_QUEUE} a queue if that "
@@ -104,7 +106,34 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
     ] = None,
     severity_classes: Annotated[
         list[SeverityClass] | None,
-        typer.Option("--class", help="Show only findings of this class; again for more."),
+        typer.Option(
+            "--class", help="Show only findings of this class; repeat for several classes."
+        ),
+    ] = None,
+    symptoms: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--symptom",
+            metavar="SYMPTOM",
+            help="Show only this symptom, on all of its queues; repeat for several symptoms.",
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SYMPTOM[:QUEUE]",
+            help="Leave a symptom out, on all queues or on one; repeat for several.",
+        ),
+    ] = None,
+    hygiene: Annotated[
+        bool, typer.Option("--hygiene", help="Print hygiene findings in detail too.")
+    ] = False,
+    fail_on: Annotated[
+        SeverityClass | None,
+        typer.Option(
+            help="Exit with 1 if there is a finding of this class or a worse one.",
+            show_default=False,
+        ),
     ] = None,
     config: ConfigOption = None,
     yes: YesOption = False,
@@ -127,9 +156,11 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
         )
     choice = _ScanChoice(
         metrics,
-        frozenset(severity_classes or SeverityClass),
+        make_filter(severity_classes or (), symptoms or (), ignore or ()),
+        find_failing_classes(fail_on),
         MuteList() if dry_run else read_mute_list(config),
-        yes,
+        is_price_accepted=yes,
+        shows_hygiene=hygiene or severity_classes == [SeverityClass.HYGIENE] or bool(symptoms),
     )
     if not dry_run:
         patterns = _make_patterns(call.account, queue or (), prefix)
@@ -143,15 +174,19 @@ class _ScanChoice:
 
     Attributes:
         most_metrics: The most metrics to ask for; None for the default.
-        shown_classes: The severity classes whose findings are shown.
+        finding_filter: The findings that the operator wants to see.
+        failing_classes: The classes whose findings end the command with 1.
         mute_list: The mutes of the operator's file.
         is_price_accepted: True if the scan must not ask before it costs more than a little.
+        shows_hygiene: True if hygiene findings are printed in detail.
     """
 
     most_metrics: int | None
-    shown_classes: Collection[SeverityClass]
+    finding_filter: FindingFilter
+    failing_classes: Collection[SeverityClass]
     mute_list: MuteList
     is_price_accepted: bool
+    shows_hygiene: bool
 
 
 def _scan_managed_queues(call: Invocation, choice: _ScanChoice) -> Exit:
@@ -166,10 +201,12 @@ def _scan_managed_queues(call: Invocation, choice: _ScanChoice) -> Exit:
     scan_result = partial_results[-1]
     with call.out.show_waiting("asking what would come of it"):
         action_by_finding = dry_run.decide_findings(scan_result.findings)
-    document = dry_run.document(scan_result, action_by_finding)
-    call.out.print_json(_select_findings(document, choice.shown_classes))
-    _print_dry_run(call.out, dry_run, scan_result, action_by_finding, choice.shown_classes)
-    return Exit.FAILED if scan_result.error_by_target else Exit.DONE
+    document = _select_findings(
+        dry_run.document(scan_result, action_by_finding), choice.finding_filter
+    )
+    call.out.print_json(document)
+    _print_dry_run(call.out, dry_run, scan_result, action_by_finding, choice)
+    return Exit.FAILED if scan_result.error_by_target else _choose_exit(document, choice)
 
 
 def _make_iam_policy() -> dict[str, Any]:
@@ -217,7 +254,8 @@ def _scan_region(
     """Scan the queues of the region whose names match, and print the findings.
 
     Return 1 if there are queues and none of them could be read. Otherwise return 4 if a named queue
-    does not exist, and 0 in all other cases, even if there are findings.
+    does not exist. With `--fail-on`, return 1 if there are findings of these classes. Return 0 in
+    all other cases, even if there are findings.
     """
     if html_path is not None:
         require_writable_path(html_path)
@@ -243,9 +281,9 @@ def _scan_region(
     with call.out.show_waiting("asking what would come of it"):
         action_by_finding = region_scan.decide_findings(scan_result.findings)
     document = _select_findings(
-        region_scan.document(scan_result, action_by_finding), choice.shown_classes
+        region_scan.document(scan_result, action_by_finding), choice.finding_filter
     )
-    _print_region_scan(call.out, region_scan, scan_result, action_by_finding, choice.shown_classes)
+    _print_region_scan(call.out, region_scan, scan_result, action_by_finding, choice)
     document = {**document, **_make_mute_document(mute_by_finding, choice.mute_list)}
     _print_mutes(call.out, mute_by_finding, choice.mute_list)
     if html_path is not None:
@@ -256,72 +294,27 @@ def _scan_region(
     call.out.print_json(document)
     if scan_result.is_blind:
         return Exit.FAILED
-    return Exit.NOT_FOUND if region_scan.absent_queue_names else Exit.DONE
+    if region_scan.absent_queue_names:
+        return Exit.NOT_FOUND
+    return _choose_exit(document, choice)
 
 
-def _select_findings(
-    document: Mapping[str, Any], shown_classes: Collection[SeverityClass]
-) -> dict[str, Any]:
-    """Return the JSON document of a scan with the findings of `shown_classes` only."""
+def _select_findings(document: Mapping[str, Any], finding_filter: FindingFilter) -> dict[str, Any]:
+    """Return the JSON document of a scan with the findings that the operator wants to see."""
     shown_findings = [
-        finding for finding in document["findings"] if finding["class"] in shown_classes
+        finding
+        for finding in document["findings"]
+        if finding_filter.shows(
+            finding["symptom"], finding["class"], parse_queue_arn(finding["queue_arn"]).name
+        )
     ]
     return {**document, "findings": shown_findings}
 
 
-def print_findings_by_class(
-    out: Output,
-    action_by_finding: Mapping[Finding, ExpectedAction],
-    shown_classes: Collection[SeverityClass],
-    most_per_symptom: int | None = None,
-) -> None:
-    """Print the findings of `shown_classes` below one heading for each class, the worst first."""
-    explaining_symptom_by_finding = find_explained_findings(action_by_finding)
-    causes = [
-        finding for finding in action_by_finding if finding not in explaining_symptom_by_finding
-    ]
-    for severity_class, findings_of_class in groupby(sort_worst_first(causes), find_class):
-        if severity_class not in shown_classes:
-            continue
-        actions_of_class = {finding: action_by_finding[finding] for finding in findings_of_class}
-        count_text = format_count(len(actions_of_class), "finding")
-        out.say_heading(f"{severity_class.title.capitalize()}: {count_text}")
-        print_findings(out, actions_of_class, most_per_symptom)
-    _print_explained_findings(
-        out,
-        {
-            finding: symptom
-            for finding, symptom in explaining_symptom_by_finding.items()
-            if find_class(finding) in shown_classes
-        },
-    )
-    hidden_count = sum(find_class(finding) not in shown_classes for finding in action_by_finding)
-    if hidden_count:
-        out.say(f"{format_count(hidden_count, 'finding')} of other classes not shown", "dim")
-
-
-def _print_explained_findings(
-    out: Output, explaining_symptom_by_finding: Mapping[Finding, str]
-) -> None:
-    """Print a line for each finding that another one explains, with the symptom that explains it.
-
-    Of many findings, only the first are printed.
-    """
-    if not explaining_symptom_by_finding:
-        return
-    count_text = format_count(len(explaining_symptom_by_finding), "finding")
-    out.say_heading(f"Explained by another finding: {count_text}")
-    explained_findings = sort_worst_first(explaining_symptom_by_finding)
-    for finding in explained_findings[:_MOST_EXPLAINED_FINDINGS]:
-        queue_name = to_terminal_text(parse_queue_arn(finding.queue_arn).name, 80)
-        explaining_symptom = explaining_symptom_by_finding[finding]
-        out.say_indented(
-            f"{queue_name}: {finding.symptom}, probably caused by {explaining_symptom}: fix that "
-            "first"
-        )
-    if len(explained_findings) > _MOST_EXPLAINED_FINDINGS:
-        left_out_count = len(explained_findings) - _MOST_EXPLAINED_FINDINGS
-        out.say_indented(f"and {left_out_count:,} more: --json names them")
+def _choose_exit(document: Mapping[str, Any], choice: _ScanChoice) -> Exit:
+    """Return FAILED if a shown finding is of a class that `--fail-on` names, else DONE."""
+    found_classes = {finding["class"] for finding in document["findings"]}
+    return Exit.FAILED if found_classes & choice.failing_classes else Exit.DONE
 
 
 def _find_mutes(
@@ -389,11 +382,13 @@ def _print_dry_run(
     dry_run: DryRun,
     scan_result: ScanResult,
     action_by_finding: dict[Finding, ExpectedAction],
-    shown_classes: Collection[SeverityClass],
+    choice: _ScanChoice,
 ) -> None:
     """Print the findings of a dry run, and what the deployed scan costs."""
     if action_by_finding:
-        print_findings_by_class(out, action_by_finding, shown_classes)
+        print_findings_of_scan(
+            out, action_by_finding, choice.finding_filter, shows_hygiene=choice.shows_hygiene
+        )
     elif not dry_run.queues:
         out.say("no queue is managed, so none was looked at", "yellow")
         out.say("tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe", "dim")
@@ -437,11 +432,14 @@ def _print_region_scan(
     region_scan: RegionScan,
     scan_result: ScanResult,
     action_by_finding: dict[Finding, ExpectedAction],
-    shown_classes: Collection[SeverityClass],
+    choice: _ScanChoice,
 ) -> None:
     """Print the findings of a region by class, what could not be checked, and the costs."""
-    print_findings_by_class(out, action_by_finding, shown_classes, _MOST_QUEUES_PER_SYMPTOM)
     reason_by_target = region_scan.explain_unchecked(scan_result)
+    out.say(_describe_scan(region_scan, scan_result, action_by_finding), "bold")
+    print_findings_of_scan(
+        out, action_by_finding, choice.finding_filter, shows_hygiene=choice.shows_hygiene
+    )
     if not action_by_finding:
         out.say(
             _describe_no_findings(region_scan, scan_result, reason_by_target),
@@ -450,34 +448,46 @@ def _print_region_scan(
     out.say("")
     for reason, target_names in _group_by_reason(reason_by_target).items():
         shown_names = shorten_list(target_names, _MOST_QUEUE_NAMES)
-        out.say(f"not judged, or not wholly: {shown_names}: {reason}", "yellow")
+        out.say(f"Not fully judged: {shown_names}: {reason}", "yellow")
     _print_unjudged_symptoms(out, scan_result)
     if max(len(reason_by_target), len(action_by_finding)) > _MOST_QUEUE_NAMES:
         out.say("--json and --html name every queue", "dim")
+    asked_metrics = region_scan.budget.asked_metric_count
+    out.say(
+        f"CloudWatch was asked for {format_count(asked_metrics, 'metric')}, "
+        f"${METRIC_READ.cost(asked_metrics):,.4f}. Nothing was changed"
+    )
     monthly_dollars = estimate_monthly_dollars(
         region_scan.count_metrics_per_hour(scan_result, action_by_finding)
     )
-    asked_metrics = region_scan.budget.asked_metric_count
     out.say(
-        f"{region_scan.account.account_id}, {region_scan.account.region}: "
-        f"{format_count(scan_result.queues_scanned, 'queue')}, "
-        f"{format_count(len(action_by_finding), 'finding')}, "
-        f"{len(reason_by_target):,} not judged wholly; {asked_metrics:,} metrics asked "
-        f"for: ${METRIC_READ.cost(asked_metrics):,.4f}"
-    )
-    out.say(
-        f"Deployed, Mendq looks each hour (at most ${monthly_dollars:,.2f} a month for these "
-        f"queues), sees {len(SYMPTOMS_UNSEEN_BY_SCANS)} more symptoms where a trail logs failed "
-        "calls, and changes nothing until told to",
+        "A deployed Mendq repeats this scan every hour, for these queues at most "
+        f"${monthly_dollars:,.2f} a month. If a trail logs failed calls, it sees "
+        f"{len(SYMPTOMS_UNSEEN_BY_SCANS)} more symptoms. It changes nothing until you allow it",
         "dim",
     )
-    out.say("nothing was changed")
+
+
+def _describe_scan(
+    region_scan: RegionScan,
+    scan_result: ScanResult,
+    action_by_finding: Mapping[Finding, ExpectedAction],
+) -> str:
+    """Return the first line of a scan: where it looked, and how many queues need attention."""
+    attention_count, hygiene_count = count_queues_by_need(action_by_finding)
+    account = region_scan.account
+    queues_text = format_count(scan_result.queues_scanned, "queue")
+    needs_text = "needs" if attention_count == 1 else "need"
+    return (
+        f"{queues_text} of {account.account_id}, {account.region}: "
+        f"{attention_count:,} {needs_text} attention, {hygiene_count:,} only better hygiene"
+    )
 
 
 def _print_unjudged_symptoms(out: Output, scan_result: ScanResult) -> None:
     """Print the symptoms that could not be judged on some queues, with the reason."""
     for symptom, reason in scan_result.unjudged_reason_by_symptom.items():
-        out.say(f"not judged: {symptom}, because {reason}", "yellow")
+        out.say(f"Not judged: {symptom}, because {reason}", "yellow")
 
 
 def _describe_no_findings(
@@ -508,100 +518,3 @@ def _group_by_reason(reason_by_target: Mapping[str, str | Exception]) -> dict[st
             name = _LABEL_BY_PATTERN.get(target, target)
         names_by_reason[reason].append(name)
     return names_by_reason
-
-
-def print_findings(
-    out: Output,
-    action_by_finding: Mapping[Finding, ExpectedAction],
-    most_per_symptom: int | None = None,
-) -> None:
-    """Print a block of lines for each finding, at most `most_per_symptom` for a symptom.
-
-    Several queues with a symptom that Mendq only reports share one block, without that limit, and
-    so do the queues that share a wrong setting.
-    """
-    for symptom, findings in _group_by_symptom(action_by_finding).items():
-        single_findings = list(findings)
-        for group in group_shared_defaults(findings):
-            _print_shared_default(out, group, action_by_finding)
-            single_findings = [finding for finding in single_findings if finding not in group]
-        if len(single_findings) > 1 and _has_no_plan(symptom):
-            _print_reported_queues(out, symptom, single_findings)
-        else:
-            shown_findings = single_findings[:most_per_symptom]
-            _print_findings_of_symptom(out, symptom, shown_findings, action_by_finding)
-            hidden_count = len(single_findings) - len(shown_findings)
-            if hidden_count:
-                out.say_indented(f"and {hidden_count:,} other queues: --json or --html names them")
-        out.say_indented(f"runbook: {SYMPTOM_BY_NAME[symptom].runbook}", "dim")
-
-
-def _print_reported_queues(out: Output, symptom: str, findings: Sequence[Finding]) -> None:
-    """Print one block for all queues with a symptom that Mendq only reports."""
-    queue_names = [parse_queue_arn(finding.queue_arn).name for finding in findings]
-    action_line = f"only reports it: {shorten_list(queue_names, _MOST_QUEUE_NAMES)}"
-    _print_finding_block(
-        out, f"{len(queue_names)} queues", symptom, SYMPTOM_BY_NAME[symptom].sentence, action_line
-    )
-
-
-def _print_shared_default(
-    out: Output, group: Sequence[Finding], action_by_finding: Mapping[Finding, ExpectedAction]
-) -> None:
-    """Print one block for all queues that share a wrong setting."""
-    queue_names = [parse_queue_arn(finding.queue_arn).name for finding in group]
-    first_finding = group[0]
-    title = f"{len(group)} queues share a default: {shorten_list(queue_names, _MOST_QUEUE_NAMES)}"
-    attribute, _, value = first_finding.shared_setting.partition("=")
-    because = f"{attribute} is {value or 'not set'} on all of them. The first: "
-    _print_finding_block(
-        out,
-        title,
-        first_finding.symptom,
-        f"{because}{first_finding.sentence}",
-        action_by_finding[first_finding].line,
-    )
-
-
-def _print_findings_of_symptom(
-    out: Output,
-    symptom: str,
-    findings: Iterable[Finding],
-    action_by_finding: Mapping[Finding, ExpectedAction],
-) -> None:
-    """Print a block for each finding, with the commands that a person runs."""
-    for finding in findings:
-        action = action_by_finding[finding]
-        queue_name = parse_queue_arn(finding.queue_arn).name
-        _print_finding_block(out, queue_name, symptom, finding.sentence, action.line)
-        for manual_command in action.commands:
-            out.say_command(manual_command)
-
-
-def _print_finding_block(
-    out: Output, title: str, symptom: str, because: str, action_line: str
-) -> None:
-    """Print the lines of a finding: title, symptom, why it was found, and what Mendq would do."""
-    out.show(Text.assemble((to_terminal_text(title, 80), "bold"), "\n  ", (symptom, "yellow")))
-    out.say_indented(because)
-    out.say_indented(f"-> {action_line.replace(f'{because}. ', '')}", "cyan")
-
-
-def _group_by_symptom(all_findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """Return the findings by symptom, in the catalogue's order.
-
-    Symptoms that Mendq only reports come last. Within a symptom, the queue that loses messages
-    soonest comes first.
-    """
-    findings_by_symptom: dict[str, list[Finding]] = defaultdict(list)
-    for finding in sort_by_urgency(all_findings, lambda finding: finding.seconds_left):
-        findings_by_symptom[finding.symptom].append(finding)
-    sorted_symptoms = sorted(
-        (symptom for symptom in SYMPTOM_BY_NAME if symptom in findings_by_symptom), key=_has_no_plan
-    )
-    return {symptom: findings_by_symptom[symptom] for symptom in sorted_symptoms}
-
-
-def _has_no_plan(symptom: str) -> bool:
-    """Return True if Mendq has no plan for the symptom."""
-    return SYMPTOM_BY_NAME[symptom].plan is None

@@ -97,6 +97,8 @@ if TYPE_CHECKING:
     from mendq.aws.operator_session import Session
 
 SCANS_PER_MONTH = 24 * 30
+# Version of the JSON documents of scans.
+SCAN_DOCUMENT_SCHEMA = 1
 # Values of `ExpectedAction.would`.
 REFUSAL_TEXT = "would be refused"
 WAIT_TEXT = "waits"
@@ -612,12 +614,14 @@ class DryRun(Struct, frozen=True, dict=True):
         """
         metrics_per_hour = self.count_metrics_per_hour(scan_result, action_by_finding)
         return {
+            "schema": SCAN_DOCUMENT_SCHEMA,
             **scan_result.document(self.now),
             "findings": [
                 {
                     **finding.document(),
                     "severity": rate_severity(finding),
                     "class": find_class(finding),
+                    "first_step": SYMPTOM_BY_NAME[finding.symptom].first_step,
                     **asdict(action_by_finding[finding]),
                 }
                 for finding in sort_worst_first(scan_result.reported_findings)

@@ -24,6 +24,7 @@ from mendq.cli.look.case_view import list_step_lines
 from mendq.cli.scan.dry_run import (
     METRIC_LIMIT_REASON,
     NO_DECISION_TEXT,
+    SCAN_DOCUMENT_SCHEMA,
     UNDECIDABLE_ERRORS,
     DryRun,
     ExpectedAction,
@@ -313,16 +314,20 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """Return the JSON document of the scan: findings, queues, and what was not checked."""
         explaining_symptom_by_finding = find_explained_findings(action_by_finding)
         return {
+            "schema": SCAN_DOCUMENT_SCHEMA,
             "at": format_time(self.now),
             "account": self.account.account_id,
             "region": self.account.region,
             "findings": [
                 {
+                    "account": self.account.account_id,
+                    "region": self.account.region,
                     "queue_arn": finding.queue_arn,
                     "symptom": finding.symptom,
                     "severity": rate_severity(finding),
                     "class": find_class(finding),
                     "reason": finding.sentence,
+                    "first_step": SYMPTOM_BY_NAME[finding.symptom].first_step,
                     "explained_by": explaining_symptom_by_finding.get(finding),
                     "plan": asdict(action_by_finding[finding]),
                     "runbook": SYMPTOM_BY_NAME[finding.symptom].runbook,

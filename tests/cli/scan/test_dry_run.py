@@ -12,12 +12,9 @@ from msgspec import structs
 from mendq.aws.errors import CaseStoreUnavailable
 from mendq.cases.finding import Finding
 from mendq.cli.account import Account
-from mendq.cli.look.scan import print_findings, print_findings_by_class
-from mendq.cli.output import Output
 from mendq.cli.scan.dry_run import DryRunChangeError, ExpectedAction, make_readonly_clients
 from mendq.model.facts import QueueFacts
 from mendq.model.mutes import Mute
-from mendq.model.severity_class import SeverityClass
 from mendq.model.traffic import QueueRecord, hour_number, make_dlq_mark
 from mendq.scan.store import ScanStore
 from tests.cli.builders import Operator
@@ -106,31 +103,6 @@ def test_dry_run_says_that_it_could_not_read_what_earlier_scans_remember(
     assert report["findings"]
 
 
-@pytest.fixture
-def print_found(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> PrintFindings:
-    def print_at_width(findings: dict[Finding, ExpectedAction], columns: int) -> str:
-        monkeypatch.setenv("COLUMNS", f"{columns}")
-        print_findings(Output(as_json=False), findings)
-        return capsys.readouterr().out
-
-    return print_at_width
-
-
-def test_dry_run_prints_a_symptom_of_many_queues_that_mendq_only_reports_once_for_all_queues(
-    print_found: PrintFindings,
-) -> None:
-    names = ("tls_not_enforced", "consumer_failing")
-    would = ExpectedAction("pages", (), f"seen. {LONG}")
-    findings = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
-    output = print_found(findings, 2_000)
-    assert output.count(f"seen\n  -> pages: {LONG}\n") == 6, "what to do is said, the rest once"
-    counts = output.count("tls_not_enforced"), output.count("consumer_failing")
-    assert counts == (2, 7), "each with its runbook once"
-    assert output.index("consumer_failing") < output.index("tls_not_enforced")
-
-
 def test_dry_run_clients_refuse_every_call_that_changes_something(operator: Operator) -> None:
     clients = make_readonly_clients(operator.account.session)
     queue = operator.aws.queue("orders")
@@ -180,33 +152,3 @@ def test_dry_run_names_an_own_change_of_mendq_as_possible_cause_before_the_plan(
     assert rollback in operator.read_output("scan", "--dry-run").replace("\n", " ").replace(
         "  ", " "
     )
-
-
-def test_printed_scan_shows_a_cause_with_its_plan_and_what_it_explains_in_one_line_at_the_end(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    cause = Finding(f"{ARN}orders", "consumer_failing", "nothing is finished")
-    consequence = Finding(
-        f"{ARN}orders-dlq", "dlq_messages_arriving", "571 came", (cause.queue_arn,)
-    )
-    actions = {consequence: ExpectedAction("pages"), cause: ExpectedAction("pages")}
-    print_findings_by_class(Output(as_json=False), actions, tuple(SeverityClass))
-    printed = capsys.readouterr().out
-    assert printed.index("nothing is finished") < printed.index("Explained by another finding: 1")
-    line = "orders-dlq: dlq_messages_arriving, probably caused by consumer_failing: fix that first"
-    assert line in " ".join(printed.split())
-    assert "571 came" not in printed
-
-
-def test_scan_prints_at_most_20_findings_that_another_finding_explains(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    actions = dict[Finding, ExpectedAction]()
-    for number in range(30):
-        arn = f"{ARN}orders-{number}"
-        actions[Finding(arn, "consumer_failing", "it")] = ExpectedAction("pages")
-        actions[Finding(arn, "dlq_missing", "it")] = ExpectedAction("pages")
-    print_findings_by_class(Output(as_json=False), actions, tuple(SeverityClass))
-    printed = capsys.readouterr().out
-    assert printed.count("probably caused by consumer_failing: fix that first") == 20
-    assert "and 10 more: --json names them" in printed

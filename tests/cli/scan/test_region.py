@@ -80,6 +80,9 @@ def test_scan_without_a_stack_reports_findings_with_commands_and_changes_nothing
     finding = select_finding(report["findings"], dead, "dlq_retention_too_short")
     assert finding["severity"] == FindingSeverity.AT_RISK
     assert finding["class"] == "may_lose"
+    assert (finding["account"], finding["region"]) == ("123456789012", "us-east-1")
+    assert finding["first_step"] == "Raise the DLQ's retention period to 14 days."
+    assert report["schema"] == 1
     (manual,) = finding["plan"]["commands"]
     assert manual.startswith("aws sqs set-queue-attributes --region us-east-1 --queue-url https://")
     assert manual.endswith("--attributes MessageRetentionPeriod=1209600")
@@ -99,6 +102,36 @@ def test_scan_class_option_shows_only_findings_of_the_named_classes(
     report = stackless_operator.run_json("scan", "--class", "hygiene", "--class", "losing")
     assert {finding["class"] for finding in report["findings"]} == {"hygiene"}
     assert len(report["findings"]) == every_class.count("hygiene")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], Exit.DONE),
+        (["--fail-on", "losing"], Exit.DONE),
+        (["--fail-on", "may_lose"], Exit.FAILED),
+        (["--fail-on", "may_lose", "--ignore", "dlq_retention_too_short"], Exit.DONE),
+        (["--fail-on", "may_lose", "--ignore", "dlq_retention_too_short:orders-dlq"], Exit.DONE),
+        (["--fail-on", "may_lose", "--ignore", "dlq_retention_too_short:bills-dlq"], Exit.FAILED),
+    ],
+)
+def test_scan_fail_on_option_fails_only_if_a_finding_of_the_class_is_shown(
+    stackless_operator: Operator, options: list[str], code: Exit
+) -> None:
+    _make_unmanaged_source_and_dlq(stackless_operator)
+    assert stackless_operator.run("scan", *options).exit_code == code
+
+
+def test_scan_first_lines_name_the_account_and_the_queues_that_need_attention(
+    stackless_operator: Operator,
+) -> None:
+    _make_unmanaged_source_and_dlq(stackless_operator)
+    printed = stackless_operator.read_output("scan")
+    assert (
+        "2 queues of 123456789012, us-east-1: 1 needs attention, 1 only better hygiene" in printed
+    )
+    assert "Raise the DLQ's retention period to 14 days." in printed
+    assert "Nothing was changed" in printed
 
 
 def test_scan_without_cloudwatch_rights_reports_attribute_findings_without_a_plan(
@@ -228,7 +261,7 @@ def test_scan_lists_denied_off_and_quarantine_queues_as_not_seen_but_not_mendqs_
     assert not set(report["not_seen"]) & set(own), "the stack's own, which alarms watch"
     assert set_aside not in report["queues"]
     assert "AccessDenied" in report["not_seen"][dead]
-    assert "not judged, or not wholly" in stackless_operator.read_output("scan")
+    assert "Not fully judged" in stackless_operator.read_output("scan")
 
 
 @pytest.mark.parametrize("measuring_minutes", [60, 1])
