@@ -213,9 +213,7 @@ OPENING_STATE_BY_MODE = {
 }
 
 # The codes of reasons that pass without a person (rule 10).
-PASSING_REFUSAL_CODES = frozenset(
-    {"too_soon", "mass_symptom", "frozen", "messages_are_taken", "first_not_verified"}
-)
+PASSING_REFUSAL_CODES = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
 
 # The codes of refusals that mean that a longer visibility timeout cannot help. Only after these, a
 # change is rolled back automatically (rule 15).

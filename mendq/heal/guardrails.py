@@ -243,14 +243,14 @@ def refuse_if_shared_default_stopped(situation: Situation) -> Refusal | None:
 
 
 def refuse_if_first_not_verified(situation: Situation) -> Refusal | None:
-    """Return `Refuse` while the first queue of a shared default is not fixed and verified."""
+    """Return `Ignore` while the first queue of a shared default is not fixed and verified."""
     case, shared_cases = situation.waiting_case, situation.shared_cases
     if case is None or situation.approved_shared_default is None or not case.follows_first_case:
         return None
     if shared_cases is None or not shared_cases.is_first_verified:
         first_case_id = situation.approved_shared_default.first_case_id
         reason = f"it follows case {first_case_id}, which must be verified first"
-        return Refuse("first_not_verified", reason)
+        return Ignore("first_not_verified", reason)
     return None
 
 
