@@ -56,6 +56,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.dlq import arn_of_quarantine, make_dlq_attributes
 from mendq.model.facts import Facts, Need, QueueFacts
+from mendq.model.frameworks import CONSUMER_TAG
 from mendq.model.limits import Limits
 from mendq.model.metrics import DATAPOINT_PERIOD, HALF_HOUR, Measurement
 from mendq.model.plan import Plan, Refusal
@@ -548,6 +549,7 @@ DLQ_MISSING = FixedSymptom(
     shown_attributes=(AttachDlq.attribute,),
     shared_attribute=AttachDlq.attribute,
     # The fault is in the configuration. The measurement only shows that it matters now.
+    tags=(CONSUMER_TAG,),
     detection=Detection(detect, _DETECTION_NEEDS, is_possible, is_of_configuration=True),
     examples=lambda: (
         QueueExample(

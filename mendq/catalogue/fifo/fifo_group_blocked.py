@@ -54,6 +54,7 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
 )
 from mendq.model.facts import Facts, Need, QueueFacts
+from mendq.model.frameworks import CONSUMER_TAG
 from mendq.model.limits import Limits
 from mendq.model.metrics import DATAPOINT_PERIOD, RecentCounts
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
@@ -230,6 +231,7 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     plan=plan,
     extra_sections=make_good_messages_section,
     gives_way_to=SYMPTOMS_TO_FIX_FIRST,
+    tags=(CONSUMER_TAG,),
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_possible
     ),
