@@ -184,10 +184,7 @@ def _compare(
     for fault in template["faults"]:
         kind = f"{fault['kind']}, debatable" if fault.get("debatable") else fault["kind"]
         score.labels_by_kind[kind] += 1
-        found = [finding for finding in findings if _is_about(finding, fault)]
-        if fault["kind"] == "refused_by_aws":
-            # Its symptoms name other kinds too: a finding of another fault says nothing about it.
-            found = [finding for finding in found if finding not in labelled]
+        found = _find_fault(fault, findings, labelled)
         labelled += found
         if found:
             score.found_by_kind[kind] += 1
@@ -196,6 +193,20 @@ def _compare(
     for finding in findings:
         if finding not in labelled:
             score.unlabelled.append(f"{name} line {finding.line}: {finding.symptom}")
+
+
+def _find_fault(
+    fault: Mapping[str, Any], findings: Sequence[LintFinding], labelled: Sequence[LintFinding]
+) -> list[LintFinding]:
+    """Return the findings that are this fault.
+
+    The symptoms of a refusal by AWS name other kinds of faults too. So a finding that is another
+    labelled fault says nothing about a refusal.
+    """
+    found = [finding for finding in findings if _is_about(finding, fault)]
+    if fault["kind"] == "refused_by_aws":
+        return [finding for finding in found if finding not in labelled]
+    return found
 
 
 def _is_about(finding: LintFinding, fault: Mapping[str, Any]) -> bool:

@@ -152,7 +152,8 @@ def test_unreachable_endpoint_names_the_region_only_if_there_is_no_such_region(
 def test_denied_call_of_any_command_says_where_the_needed_actions_are(
     monkeypatch: pytest.MonkeyPatch, code: str, *, has_cure: bool
 ) -> None:
-    _fail_every_account(monkeypatch, ClientError(_make_error(code, "no"), "GetItem"))
+    denied: Any = _make_error(code, "no")
+    _fail_every_account(monkeypatch, ClientError(denied, "GetItem"))
     line = _read_error("cases")[2]
     assert f"AWS refused GetItem: {code}: no" in line
     assert ("`mendq scan --policy` prints the policy that a scan needs" in line) is has_cure

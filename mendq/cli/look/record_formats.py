@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -232,7 +232,7 @@ def _is_row(entry: dict[str, Any], key_by_lower_case: Mapping[str, str]) -> bool
 
 def _make_record_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the CloudTrail record that a row of CloudTrail Lake stands for."""
-    record = _rename_fields(row, _FIELD_NAMES)
+    record: dict[str, Any] = _rename_fields(row, _FIELD_NAMES)
     for structure_name in _STRUCTURE_NAMES:
         structure = record.get(structure_name)
         if isinstance(structure, str):
@@ -282,6 +282,18 @@ def _parse_structure(text: str) -> Any:
         return _parse_map_text(text, 0)
 
 
+def _parse_list_text(inner_text: str, nesting: Sequence[int], depth: int) -> list[Any]:
+    """Return the values in the inner text of a list.
+
+    `nesting` has the number of open brackets before each letter.
+    """
+    separators = [
+        match.start() for match in re.finditer(", ", inner_text) if nesting[match.start()] == 0
+    ]
+    bounds = zip([0, *(start + 2 for start in separators)], [*separators, None], strict=True)
+    return [_parse_map_text(inner_text[start:end], depth + 1) for start, end in bounds]
+
+
 def _parse_map_text(text: str, depth: int) -> Any:
     """Return the value in a text of the form `{key=value, list=[{key=value}]}`.
 
@@ -295,11 +307,7 @@ def _parse_map_text(text: str, depth: int) -> Any:
     inner_text = text[1:-1]
     nesting = list(accumulate((_NESTING_CHANGE.get(letter, 0) for letter in inner_text), initial=0))
     if text.startswith("["):
-        separators = [
-            match.start() for match in re.finditer(", ", inner_text) if nesting[match.start()] == 0
-        ]
-        bounds = zip([0, *(start + 2 for start in separators)], [*separators, None], strict=True)
-        return [_parse_map_text(inner_text[start:end], depth + 1) for start, end in bounds]
+        return _parse_list_text(inner_text, nesting, depth)
     pairs = [
         match for match in _PAIR_START_PATTERN.finditer(inner_text) if nesting[match.start()] == 0
     ]

@@ -94,7 +94,7 @@ def _find_page(name: str, text_by_page: dict[str, str]) -> str | None:
         return None
     # An alarm of one resource, such as mendq-own-dlq-intake, has the name of the resource behind.
     words = name.removeprefix(_ALARM_PREFIX).split("-")
-    page_by_alarm = dict(_ALARM_PATTERN.findall(text_by_page[_OVERVIEW]))
+    page_by_alarm: dict[str, str] = dict(_ALARM_PATTERN.findall(text_by_page[_OVERVIEW]))
     for word_count in range(len(words), 0, -1):
         alarm = _ALARM_PREFIX + "-".join(words[:word_count])
         if alarm in page_by_alarm:

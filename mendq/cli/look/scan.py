@@ -183,7 +183,7 @@ class _ScanChoice:
 
     most_metrics: int | None
     finding_filter: FindingFilter
-    failing_classes: Collection[SeverityClass]
+    failing_classes: frozenset[SeverityClass]
     mute_list: MuteList
     is_price_accepted: bool
     shows_hygiene: bool
