@@ -131,6 +131,18 @@ def test_one_approval_fixes_the_first_queue_and_the_others_follow_once_it_is_ver
     assert len(account.pages("info")) == pages_before == 1, "the expected wait is not reported"
 
 
+def test_approved_shared_default_of_five_queues_is_fixed_and_is_no_mass_symptom(
+    scanner: Scanner,
+) -> None:
+    """Without the approval, four queues within an hour would be a mass symptom."""
+    account = scanner.account
+    dlq_arns = propose_shared_default(scanner, 5)
+    approve(account, dlq_arns[0])
+    wait_until_first_is_verified(account, dlq_arns[0])
+    follow_up_cases(account, minutes=6)
+    assert read_retentions(account, dlq_arns) == [RIGHT] * 5
+
+
 def test_approvals_of_a_shared_default_outlast_the_first_fix_that_is_verified_after_days(
     scanner: Scanner,
 ) -> None:
