@@ -86,6 +86,11 @@ def _make_endpoint_error(error: ValueError) -> CommandError:
     return CommandError(f"{error}: {endpoint_hint}", Exit.USAGE)
 
 
+def read_region_variable() -> str:
+    """Return the region of the environment as the AWS SDKs choose it; empty if there is none."""
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "")
+
+
 class Account(Struct, frozen=True, dict=True):
     """The account, region and stack of a command.
 

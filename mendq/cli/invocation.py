@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
@@ -27,7 +26,7 @@ from mendq.aws.errors import (
     error_code_of,
     is_access_denied,
 )
-from mendq.cli.account import Account
+from mendq.cli.account import Account, read_region_variable
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output
 
@@ -140,7 +139,7 @@ def _run_and_report(invocation: Invocation, run_command: Callable[[], Exit | Non
     ) as error:
         cause = find_aws_cause(error)
         message = describe_error(error)
-        cure = _suggest_cure(cause, invocation.region or _read_region_variable())
+        cure = _suggest_cure(cause, invocation.region or read_region_variable())
         command_error = CommandError(
             f"{message}. {cure}" if cure else message, error_code=_find_error_code(cause)
         )
@@ -177,11 +176,6 @@ def _find_error_code(cause: Exception) -> str:
     if isinstance(cause, ClientError):
         return error_code_of(cause)
     return type(cause).__name__ if isinstance(cause, BotoCoreError) else ""
-
-
-def _read_region_variable() -> str:
-    """Return the region of the environment as the AWS SDKs choose it; empty if there is none."""
-    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "")
 
 
 def _suggest_cure(cause: Exception, region: str) -> str:

@@ -224,6 +224,16 @@ def mendq_case_id_command(mendq_subcommand: str, case_id: str, queue_arn: str) -
     return command_or_note(f"mendq {mendq_subcommand} {quote(case_id)} --region {region}")
 
 
+def runbook_command(page: str, options: str = "") -> str:
+    """Return the command that prints a runbook. `page` is the name of a symptom or a runbook."""
+    return command_or_note(f"mendq runbook {quote(page)}{options}")
+
+
+def scan_symptom_command(symptom: str) -> str:
+    """Return the command that lists all queues with a symptom."""
+    return command_or_note(f"mendq scan --symptom {quote(symptom)}")
+
+
 def list_quotas_command(service_code: str, queue_arn: str, quota_name_part: str = "") -> str:
     """Return the `aws` command that lists a service's quotas in the queue's region.
 

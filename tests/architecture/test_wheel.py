@@ -104,7 +104,7 @@ def _list_package_paths(names: list[str], listed: set[str]) -> Iterator[Path]:
 def release_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the sdist of the files in git and the wheel made from the sdist."""
     folder = tmp_path_factory.mktemp("built")
-    for path in list_files("mendq", "analytics", ":(glob)*"):
+    for path in list_files("mendq", "analytics", "docs/runbooks", ":(glob)*"):
         copy = folder / "source" / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
@@ -155,15 +155,17 @@ def test_wheel_holds_only_mendq_and_the_sdist_also_analytics_with_templates_and_
     with tarfile.open(release_folder / f"mendq-{version}.tar.gz") as sdist:
         inside = {name.partition("/")[2] for name in sdist.getnames()}
     assert {name.split("/")[0] for name in inside} == {
-        *("mendq", "analytics", "CHANGELOG.md", "LICENSE", "README.md", "PKG-INFO"),
+        *("mendq", "analytics", "docs", "CHANGELOG.md", "LICENSE", "README.md", "PKG-INFO"),
         *(".gitignore", "pyproject.toml"),
     }
     with ZipFile(next(release_folder.glob("*.whl"))) as wheel:
-        tops = {name.partition("/")[0] for name in wheel.namelist()}
+        wheel_names = wheel.namelist()
+    tops = {name.partition("/")[0] for name in wheel_names}
     assert tops == {"mendq", f"mendq-{version}.dist-info"}, (
         "the wheel must not install a package called analytics"
     )
     assert {"mendq/py.typed", "mendq/report/template/page.html.j2"} <= inside
+    assert "mendq/runbooks/dlq_missing.md" in wheel_names, "`mendq runbook` prints it"
 
 
 def test_sdist_files_have_the_time_of_the_commit_and_not_of_the_build(

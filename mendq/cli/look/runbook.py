@@ -15,6 +15,7 @@ from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
+from mendq.notifications.commands import runbook_command
 
 # The wheel has the runbooks inside the package, a clone of the repository among its documents.
 _PACKAGE_FOLDER = Path(mendq.__file__).parent
@@ -57,7 +58,7 @@ def runbook(
         text = text_by_page[page]
         _print_runbook(call.out, text if why else _leave_out_background(text))
         if not why:
-            call.out.say(f"\nHow Mendq decides: mendq runbook {page} --why", "dim")
+            call.out.say(f"\nHow Mendq decides: {runbook_command(page, ' --why')}", "dim")
         call.out.print_json({"runbook": page, "text": text})
         return
     passages = list(_list_passages(_read_code(name), text_by_page))

@@ -25,6 +25,7 @@ from mendq.cli.scan.dry_run import ExpectedAction
 from mendq.cli.scan.finding_filter import FindingFilter
 from mendq.model.queue import parse_queue_arn
 from mendq.model.severity_class import SeverityClass
+from mendq.notifications.commands import runbook_command, scan_symptom_command
 from mendq.notifications.text import format_count, to_terminal_text
 from mendq.scan.selection import group_shared_defaults
 from mendq.scan.severity import find_class, find_explained_findings, sort_worst_first
@@ -189,9 +190,9 @@ def _print_symptom(
     left_out_count = sum(len(group) for group in groups[len(shown_groups) :])
     if left_out_count:
         out.say_indented(
-            f"and {left_out_count:,} more: `mendq scan --symptom {row.symptom}` shows all", "dim"
+            f"and {left_out_count:,} more: `{scan_symptom_command(row.symptom)}` shows all", "dim"
         )
-    out.say_indented(f"read on: mendq runbook {row.symptom}", "dim")
+    out.say_indented(f"read on: {runbook_command(row.symptom)}", "dim")
 
 
 def _print_shared_default(out: Output, findings: Sequence[Finding], action: ExpectedAction) -> None:
