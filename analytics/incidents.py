@@ -35,7 +35,7 @@ from mendq.model.evidence import (
     SUFFICIENT_EVENTS_PERIOD_SECONDS,
     Sighting,
 )
-from mendq.model.mutes import Mute, find_mute
+from mendq.model.mute_rule import has_ended, is_queue_named
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 
 # The number of unreadable records of a file, by reason.
@@ -314,6 +314,14 @@ class ListedMute(NamedTuple):
     queue: str
     symptom: str
     until: date
+
+    def holds_for(self, queue_name: str, symptom: str, day: date) -> bool:
+        """Return True if the mute holds on a day for a symptom of a queue."""
+        return (
+            self.symptom == symptom
+            and is_queue_named(self.queue, queue_name)
+            and not has_ended(self.until, day)
+        )
 
 
 class ScanListing(NamedTuple):
@@ -646,11 +654,8 @@ class CaseIndex:
         queue_name = parse_queue_arn(burst["queue_arn"]).name
         last_day = microseconds_to_time(burst["last_failure"]).date()
         for scan_time in scan_times_around:
-            mutes = [
-                Mute(mute.queue, mute.symptom, "", mute.until)
-                for mute in self.mutes_by_scan_time.get(scan_time, ())
-            ]
-            if find_mute(mutes, queue_name, burst["symptom"], last_day) is None:
+            mutes = self.mutes_by_scan_time.get(scan_time, ())
+            if not any(mute.holds_for(queue_name, burst["symptom"], last_day) for mute in mutes):
                 return False
         return True
 

@@ -65,7 +65,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
-from msgspec import ValidationError, convert
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -88,7 +87,6 @@ from analytics.trail import Reader, TrailReader, find_first_publish_day
 from analytics.week_parts import Row, RowsByDay
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.json_text import to_json
-from mendq.model.mutes import MuteUse
 from mendq.nightly.verdict import (
     NightlyCounts,
     make_nightly_counts_key,
@@ -556,10 +554,17 @@ def _read_listed_mutes(mutes: Any) -> tuple[ListedMute, ...]:
     Documents of older versions have none.
     """
     try:
-        uses = convert(mutes, list[MuteUse])
-    except ValidationError:
+        listed_mutes = [
+            ListedMute(mute["queue"], mute["symptom"], date.fromisoformat(mute["until"]))
+            for mute in mutes
+        ]
+    except (TypeError, LookupError, ValueError):
         return ()
-    return tuple(sorted(ListedMute(use.queue, use.symptom, use.until) for use in uses))
+    if not all(isinstance(mute.queue, str) for mute in listed_mutes):
+        return ()
+    if not all(isinstance(mute.symptom, str) for mute in listed_mutes):
+        return ()
+    return tuple(sorted(listed_mutes))
 
 
 def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str, str]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from msgspec import Struct, structs
@@ -175,7 +176,7 @@ def read_shared_cases(case: Case, run: FixContext) -> SharedCases | None:
         queue_arn for queue_arn in shared_default.queue_arns[1:] if queue_arn != case.queue_arn
     ]
     other_cases = _load_members(shared_default, other_queue_arns, case, run)
-    return structs.replace(shared_cases, others=other_cases)
+    return replace(shared_cases, others=other_cases)
 
 
 def _load_members(

@@ -18,6 +18,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from mendq.model.mute_rule import has_ended, is_name_of_several_queues, is_queue_named
+
 MUTE_SECTION = "mute"
 MOST_MUTES = 500
 _MOST_TEXT_CHARACTERS = 300
@@ -49,18 +51,16 @@ class Mute(Struct, frozen=True, array_like=True):
 
     def names_queue(self, *queue_names: str) -> bool:
         """Return True if one of these names is the mute's, or begins with its start of names."""
-        if self.is_of_several_queues:
-            return any(name.startswith(self.queue[:-1]) for name in queue_names)
-        return self.queue in queue_names
+        return is_queue_named(self.queue, *queue_names)
 
     @property
     def is_of_several_queues(self) -> bool:
         """True if the mute ends in a `*`."""
-        return self.queue.endswith("*")
+        return is_name_of_several_queues(self.queue)
 
     def has_ended(self, today: date) -> bool:
         """Return True if the mute does not hold any more."""
-        return today > self.until
+        return has_ended(self.until, today)
 
     @property
     def title(self) -> str:

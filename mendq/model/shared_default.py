@@ -42,12 +42,12 @@ Rules, each with its reason:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Meta, Struct, ValidationError, convert, to_builtins
-
-from mendq.model.queue import QUEUE_ARN_PATTERN, parse_queue_arn
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.state import State
 
 if TYPE_CHECKING:
@@ -62,20 +62,23 @@ _STATES_BEFORE_VERIFICATION = (State.PROPOSED, State.APPROVED, State.APPLIED, St
 # In these states a written fix did not help, did harm or was rolled back.
 _STATES_OF_HARM = (State.INEFFECTIVE, State.ESCALATED, State.ROLLED_BACK)
 
-_QueueArn = Annotated[str, Meta(pattern=rf"\A{QUEUE_ARN_PATTERN.pattern}\Z")]
+_ATTRIBUTE_PATTERN = re.compile(r"[A-Za-z]{1,64}")
 # Limits of what is stored. A call of heal has fewer findings.
 _MOST_QUEUES = 100
 _MOST_REASON_CHARACTERS = 200
+_MOST_CASE_ID_CHARACTERS = 200
 
 
-class LeftOutQueue(Struct, frozen=True):
+@dataclass(frozen=True)
+class LeftOutQueue:
     """A queue with the same value that does not belong to the shared default, and the reason."""
 
-    queue_arn: _QueueArn
-    reason: Annotated[str, Meta(max_length=_MOST_REASON_CHARACTERS)]
+    queue_arn: str
+    reason: str
 
 
-class SharedDefault(Struct, frozen=True):
+@dataclass(frozen=True)
+class SharedDefault:
     """The queues that share one wrong setting. Each of their cases holds the same value of it.
 
     Attributes:
@@ -85,10 +88,10 @@ class SharedDefault(Struct, frozen=True):
         left_out: Queues with the same value that do not belong to it.
     """
 
-    first_case_id: Annotated[str, Meta(min_length=1, max_length=200)]
-    attribute: Annotated[str, Meta(pattern=r"\A[A-Za-z]{1,64}\Z")]
-    queue_arns: Annotated[tuple[_QueueArn, ...], Meta(min_length=1, max_length=_MOST_QUEUES)]
-    left_out: Annotated[tuple[LeftOutQueue, ...], Meta(max_length=_MOST_QUEUES)] = ()
+    first_case_id: str
+    attribute: str
+    queue_arns: tuple[str, ...]
+    left_out: tuple[LeftOutQueue, ...] = ()
 
     @property
     def first_queue_arn(self) -> str:
@@ -129,7 +132,7 @@ class SharedDefault(Struct, frozen=True):
             "first_case_id": self.first_case_id,
             "attribute": self.attribute,
             "queue_arns": list(self.queue_arns),
-            "left_out": [to_builtins(queue) for queue in self.left_out],
+            "left_out": [asdict(queue) for queue in self.left_out],
         }
 
 
@@ -142,13 +145,53 @@ def read_shared_default(evidence: Mapping[str, Any]) -> SharedDefault | None:
     document = evidence.get(SHARED_DEFAULT_KEY)
     if document is None:
         return None
-    try:
-        return convert(document, SharedDefault, strict=False)
-    except ValidationError as error:
-        raise ValueError(f"its shared default cannot be read: {error}") from error
+    _require("document", isinstance(document, Mapping))
+    first_case_id = document.get("first_case_id")
+    _require("first_case_id", _is_text(first_case_id, _MOST_CASE_ID_CHARACTERS))
+    attribute = document.get("attribute")
+    is_attribute_name = isinstance(attribute, str) and _ATTRIBUTE_PATTERN.fullmatch(attribute)
+    _require("attribute", bool(is_attribute_name))
+    queue_arns = document.get("queue_arns")
+    _require("queue_arns", _is_short_list(queue_arns) and all(map(_is_queue_arn, queue_arns)))
+    _require("queue_arns", bool(queue_arns))
+    left_out = document.get("left_out", ())
+    _require("left_out", _is_short_list(left_out) and all(map(_is_left_out_queue, left_out)))
+    return SharedDefault(
+        first_case_id,
+        attribute,
+        tuple(queue_arns),
+        tuple(LeftOutQueue(queue["queue_arn"], queue["reason"]) for queue in left_out),
+    )
 
 
-class SharedCases(Struct, frozen=True):
+def _require(field: str, is_valid: bool) -> None:
+    """Raise ValueError with the field's name if its value is not valid."""
+    if not is_valid:
+        raise ValueError(f"its shared default cannot be read: its {field} is not valid")
+
+
+def _is_text(value: Any, most_characters: int) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= most_characters
+
+
+def _is_short_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) <= _MOST_QUEUES
+
+
+def _is_queue_arn(value: Any) -> bool:
+    return isinstance(value, str) and queue_arn_or_none(value) is not None
+
+
+def _is_left_out_queue(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and _is_queue_arn(value.get("queue_arn"))
+        and _is_text(value.get("reason"), _MOST_REASON_CHARACTERS)
+    )
+
+
+@dataclass(frozen=True)
+class SharedCases:
     """The newest transitions of a shared default's cases, as one of the waiting cases sees them.
 
     Attributes:

@@ -169,6 +169,17 @@ def test_template_hook_refuses_a_queue_that_sqs_would_refuse(ask_hook: AskHook) 
     assert "its VisibilityTimeout is 43,201, and SQS accepts 0 to 43,200" in message
 
 
+@pytest.mark.parametrize(
+    "properties", [{"SqsManagedSseEnabled": "perhaps"}, {"VisibilityTimeout": [1]}]
+)
+def test_template_hook_refuses_a_value_that_is_no_boolean_and_no_number(
+    ask_hook: AskHook, properties: Any
+) -> None:
+    answer = ask_hook(make_request(QUEUE, properties), fails=True)
+    assert answer["hookStatus"] == "FAILED"
+    assert "error invalid_request" in answer["message"]
+
+
 @pytest.mark.parametrize(("target", "properties", "undecided"), GIVEN["undecided"])
 def test_template_hook_passes_a_resource_with_unknown_values_and_lists_undecided_checks(
     ask_hook: AskHook, target: str, properties: Any, undecided: str
@@ -244,7 +255,7 @@ def test_template_hook_message_cannot_be_forged_by_line_breaks_in_template_text(
     answer = ask_hook(
         make_request(POLICY, make_policy(make_statement(Action=acts)), name="A" * 300)
     )
-    assert answer["message"].startswith("Mendq: 2 findings in Resource")
+    assert answer["message"].startswith("Mendq: 1 finding in Resource")
     assert "error redrive_cycle" not in answer["message"].split("\n")
 
 

@@ -144,7 +144,10 @@ def test_lint_leaves_a_timeout_of_an_unknown_variable_undecided() -> None:
     ("event", "findings"),
     [
         ("sqs: !GetAtt Orders.Arn", ["Orders: batch_failures_not_reported"]),
-        ("sqs: {arn: !GetAtt Orders.Arn, enabled: false}", ["Orders: consumer_stopped"]),
+        (
+            "sqs: {arn: !GetAtt Orders.Arn, enabled: false}",
+            ["Orders: consumer_stopped", "Orders: batch_failures_not_reported"],
+        ),
         ("sqs: {arn: !GetAtt Orders.Arn, functionResponseType: ReportBatchItemFailures}", []),
         ("sqs: {arn: !GetAtt Orders.Arn, batchSize: 10}", ["Orders: batch_failures_not_reported"]),
         ("http: {path: /, method: get}", []),

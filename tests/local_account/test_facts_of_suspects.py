@@ -80,7 +80,7 @@ def test_scan_without_the_right_to_read_keys_judges_the_rest_and_says_what_it_di
     scan = mendq_here(tiny, "scan", "--queue", name, credentials=credentials)
     assert scan.exit_code == 0
     printed_text = " ".join(scan.output.split())
-    assert "not judged: kms_key_unusable, because kms:DescribeKey is denied for 1 key" in (
+    assert "Not judged: kms_key_unusable, because kms:DescribeKey is denied for 1 key" in (
         printed_text
     )
     document = json.loads(

@@ -15,17 +15,22 @@ from mendq.model.queue import RedrivePolicy
 from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY
 from tests.scan.scanner import Scanner, make_measured_queues, make_slow_symptom, start_next_hour
 
-FOUR_DAYS_SECONDS = "345600"
+FOUR_DAYS_SECONDS = 345_600
 # The mode tag's values are lower-case, so this one means observe.
 MISSPELLED_MODE = "Heal"
 
 
-def make_queues_with_configuration_faults(scanner: Scanner) -> None:
-    """Make 60 queues that have several configuration faults each."""
+def make_queues_with_configuration_faults(scanner: Scanner, *, share_retention: bool) -> None:
+    """Make 60 queues that have several configuration faults each.
+
+    Twenty of them are DLQs. They keep messages too briefly: all for the same time if
+    `share_retention` is True, or each for another time.
+    """
     account = scanner.account
     for number in range(20):
+        retention = FOUR_DAYS_SECONDS if share_retention else FOUR_DAYS_SECONDS - number
         dlq_arn = account.queue(
-            f"q-{number:02}-dlq", tag="propose", MessageRetentionPeriod=FOUR_DAYS_SECONDS
+            f"q-{number:02}-dlq", tag="propose", MessageRetentionPeriod=f"{retention}"
         )
         account.queue(f"q-{number:02}", tag="propose", RedrivePolicy=RedrivePolicy(dlq_arn, 1).text)
         account.queue(f"r-{number:02}", tag=MISSPELLED_MODE, SqsManagedSseEnabled="false")
@@ -35,7 +40,7 @@ def make_queues_with_configuration_faults(scanner: Scanner) -> None:
 def test_first_scan_lists_every_configuration_fault_and_passes_ten_a_day_on(
     scanner: Scanner,
 ) -> None:
-    make_queues_with_configuration_faults(scanner)
+    make_queues_with_configuration_faults(scanner, share_retention=False)
     done = scanner.run_due_scan()
     symptoms = Counter(finding.symptom for finding in done.findings)
     assert symptoms["alarm_missing"] == symptoms["tls_not_enforced"] == 60
@@ -47,7 +52,7 @@ def test_first_scan_of_60_queues_with_configuration_faults_makes_ten_proposals_a
     scanner: Scanner,
 ) -> None:
     """A rollout must not count as a symptom that many queues show at once."""
-    make_queues_with_configuration_faults(scanner)
+    make_queues_with_configuration_faults(scanner, share_retention=False)
     scanner.run_due_scan()
     states = [
         str(outcome.case.state)
@@ -58,6 +63,24 @@ def test_first_scan_of_60_queues_with_configuration_faults_makes_ten_proposals_a
     assert states == ["proposed"] * MAXIMUM_NEW_FAULTS_PER_DAY
     assert scanner.account.pages("urgent") == []
     assert len(scanner.account.pages("info")) == MAXIMUM_NEW_FAULTS_PER_DAY
+
+
+def test_first_scan_of_20_dlqs_with_one_wrong_retention_sends_one_proposal_for_all_of_them(
+    scanner: Scanner,
+) -> None:
+    """A shared default counts as one of the ten new faults of a day."""
+    make_queues_with_configuration_faults(scanner, share_retention=True)
+    scanner.run_due_scan()
+    assert len(scanner.list_announced_faults()) == 20
+    states = [
+        str(outcome.case.state)
+        for healed in scanner.heal()
+        for outcome in healed.outcome_by_group.values()
+        if outcome.case
+    ]
+    assert states == ["proposed"] * 20
+    assert scanner.account.pages("urgent") == []
+    assert len(scanner.account.pages("info")) == 1
 
 
 def test_scan_without_a_metric_budget_lists_every_suspect_queue_as_skipped(

@@ -13,7 +13,10 @@ from mendq.cli.exit_codes import CommandError
 from tests.cli.builders import FakeDeployedAccount, Operator
 from tests.heal.operators import load_newest_case, move_case
 
-KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason", "code"]
+KEYS = [
+    *("case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason", "code"),
+    "shared_default",
+]
 
 
 def test_cases_says_no_case_yet_if_there_is_none(operator: Operator) -> None:
