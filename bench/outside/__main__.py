@@ -37,7 +37,7 @@ LABEL_FILE_BY_SET: Mapping[str, str] = {
     "first set": "templates.yaml",
     "second set": "templates_second.yaml",
 }
-# What `Score.unread` says of a template that the checkout does not hold.
+# The reason in `Score.unread` for a template that is missing in the checkout.
 MISSING = "not in the checkout"
 PAGE = FOLDER.parents[1] / "docs" / "lint-score.md"
 _BLOCK_BEGIN = "<!-- measured: python -m bench.outside --checkout DIR --write -->\n"

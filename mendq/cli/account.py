@@ -87,7 +87,7 @@ def _make_endpoint_error(error: ValueError) -> CommandError:
 
 
 def read_region_variable() -> str:
-    """Return the region of the environment as the AWS SDKs choose it; empty if there is none."""
+    """Return the region of the environment as the AWS SDKs choose it; empty if it names none."""
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "")
 
 

@@ -129,7 +129,7 @@ class Output(Struct, frozen=True, dict=True):
         self._print_with_blanks(f"  {line}", "bold")
 
     def say_own_document_line(self, line: str) -> None:
-        """Print a line of Mendq's own documents as it is, with its links and blanks."""
+        """Print a line of a document that comes with Mendq, with its links and blanks."""
         self._people_console.print(Text(line), soft_wrap=True)
 
     def say_table_line(self, line: str) -> None:

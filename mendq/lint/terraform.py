@@ -51,6 +51,7 @@ from mendq.lint.terraform_types import (
     TYPES_WITH_ARN_ATTRIBUTE,
     TerraformBlock,
     name_argument,
+    read_whole_number,
 )
 from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.policy_limits import POLICY_ATTRIBUTE
@@ -60,8 +61,6 @@ from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN, name_terrafor
 
 # A plan also contains the prior state and the planned values, which lint does not read.
 MOST_PLAN_BYTES = 16 * 1024 * 1024
-# A number with more digits is kept as text.
-_MOST_DIGITS = 18
 _HOW_TO_MAKE_A_PLAN = "make one: terraform plan -out plan.bin; terraform show -json plan.bin"
 # Arguments of existing resources that a reference replaces, besides the ARN. A key's id is unique.
 _NAME_ARGUMENTS_BY_TYPE = {TERRAFORM_QUEUE_TYPE: ("url", "id"), "aws_kms_key": ("key_id",)}
@@ -306,7 +305,7 @@ def read_terraform_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
         raise NotATemplate(f"a plan longer than {MOST_PLAN_BYTES:,} bytes: {hint}")
     budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
     try:
-        plan_document = json.loads(content, parse_int=_read_plan_number)
+        plan_document = json.loads(content, parse_int=read_whole_number)
     except (ValueError, RecursionError) as error:
         decoding_problem = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise NotATemplate(f"no JSON: {' '.join(decoding_problem.split())[:200]}") from error
@@ -318,11 +317,6 @@ def read_terraform_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
             f"no plan of Terraform's: it has no resource_changes; {_HOW_TO_MAKE_A_PLAN}"
         )
     return _PlanReader(plan_document, budget).make_plan()
-
-
-def _read_plan_number(digits: str) -> int | str:
-    """Return a whole number of a plan; its digits if Python would refuse to convert them."""
-    return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
 @dataclass(frozen=True)

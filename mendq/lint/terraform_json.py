@@ -27,7 +27,7 @@ from mendq.lint.hcl_parser import (
     parse_text,
 )
 from mendq.lint.template import NotATemplate
-from mendq.lint.terraform_types import BLOCK_KEYWORDS
+from mendq.lint.terraform_types import BLOCK_KEYWORDS, read_whole_number
 
 # Keywords at the top of a file, with the number of labels.
 _LABELS_BY_KEYWORD = {
@@ -39,16 +39,9 @@ _LABELS_BY_KEYWORD = {
     "locals": 0,
 }
 _COMMENT_KEY = "//"
-# A longer number is kept as text: no setting is that large, and Python refuses to convert it.
-_MOST_DIGITS = 18
 _CALLER_IDENTITY_IN_HCL = 'data "aws_caller_identity" "current" {}'
 _ARGUMENTS_COMMENT = "# and inside of the queue"
 _CALLER_IDENTITY_IN_JSON = '"data": {"aws_caller_identity": {"current": {}}}'
-
-
-def read_whole_number(digits: str) -> int | str:
-    """Return the number that JSON has; its digits if there are too many of them."""
-    return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
 def parse_terraform_json(file: HclFile) -> Block:

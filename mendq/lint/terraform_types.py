@@ -35,6 +35,8 @@ from mendq.model.policy_limits import POLICY_ATTRIBUTE
 from mendq.model.queue_limits import REDRIVE_POLICY_ATTRIBUTE
 from mendq.notifications.change_lines import name_terraform_argument
 
+# A longer number is kept as text: no setting is that large, and Python refuses to convert it.
+_MOST_DIGITS = 18
 TERRAFORM_QUEUE_TYPE = "aws_sqs_queue"
 TERRAFORM_POLICY_TYPE = "aws_sqs_queue_policy"
 TERRAFORM_FUNCTION_TYPE = "aws_lambda_function"
@@ -363,3 +365,8 @@ def name_argument(terraform_type: str, property_name: str) -> str:
     resource_type = RESOURCE_TYPE_BY_TERRAFORM_TYPE.get(terraform_type)
     name = resource_type.argument_by_property.get(property_name) if resource_type else None
     return name or name_terraform_argument(property_name)
+
+
+def read_whole_number(digits: str) -> int | str:
+    """Return a whole number of a JSON document; its digits if there are too many of them."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else digits

@@ -95,8 +95,8 @@ _SOURCES_KEY = "sourceQueueArns"
 _PERMISSION_BY_QUEUE = "byQueue"
 _REDRIVE_PERMISSIONS = ("allowAll", "denyAll", _PERMISSION_BY_QUEUE)
 _MOST_ALLOWED_SOURCES = 10
-# What a tool replaces at deployment: a dynamic reference, or a variable.
 _MOST_SHOWN_CHARACTERS = 60
+# What a tool replaces at deployment: a dynamic reference, or a variable.
 _REPLACED_TEXT_REGEX = re.compile(r"\$\{|\{\{|^$")
 
 

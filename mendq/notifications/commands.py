@@ -224,9 +224,9 @@ def mendq_case_id_command(mendq_subcommand: str, case_id: str, queue_arn: str) -
     return command_or_note(f"mendq {mendq_subcommand} {quote(case_id)} --region {region}")
 
 
-def runbook_command(page: str, options: str = "") -> str:
+def runbook_command(page: str, *options: str) -> str:
     """Return the command that prints a runbook. `page` is the name of a symptom or a runbook."""
-    return command_or_note(f"mendq runbook {quote(page)}{options}")
+    return command_or_note(" ".join((f"mendq runbook {quote(page)}", *options)))
 
 
 def scan_symptom_command(symptom: str) -> str:

@@ -189,7 +189,7 @@ _QUEUE_WITH_GROWING_BACKLOG = standard_queue(
     recent=_hold_and_delete(*_STEADY_GROWTH),
 )
 _READ_ONCE = ((0, 900), *((75 * half_hour, 0) for half_hour in range(1, 12)))
-# Each third's smallest backlog is larger than the one before by more than ten messages.
+# From third to third, the smallest backlog grows by more than ten messages.
 _VARIES_BY_CHANCE = (*((55, 140),) * 4, *((66, 150),) * 4, *((77, 145),) * 4)
 _PEAK_OF_TWO_HOURS = (*((2, 50),) * 8, *((300 * half_hour, 90) for half_hour in range(1, 5)))
 

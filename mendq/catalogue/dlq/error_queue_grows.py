@@ -51,7 +51,7 @@ from mendq.model.queue import is_quarantine
 from mendq.notifications.commands import show_metric_command
 from mendq.notifications.text import format_count, format_duration
 
-# Consumers that delete at least this share of what is sent work on the queue as on any other.
+# If consumers delete at least this share of the sends, the queue may be an ordinary one.
 _HANDLED_SHARE_OF_SENDS = 0.5
 
 
@@ -103,7 +103,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 
 
 def _make_error_queue(name: str, **overrides: Any) -> Facts:
-    """Return a queue with this name, which nobody names as its DLQ, and 12 sends."""
+    """Return a queue with this name and 12 sends. It is the DLQ of no queue."""
     queue_arn = f"arn:aws:sqs:us-east-1:123456789012:{name}"
     counts: dict[str, Any] = {"sent": 12, "visible_now": 12}
     return queue(queue_arn=queue_arn, **{"dlq_sources": (), **counts, **overrides})

@@ -103,7 +103,7 @@ def _find_entries_of_documents(file_content: bytes) -> Iterator[RecordEntry]:
 
 def _list_parts(starts: list[int], lines: list[str]) -> Iterator[tuple[int, int]]:
     """Yield the first line of each document, and the line after its last."""
-    return zip(starts, [*starts[1:], len(lines)], strict=False)
+    return zip(starts, [*starts[1:], len(lines)], strict=True)
 
 
 def _find_entries_of_parts(lines: list[str], starts: list[int]) -> Iterator[RecordEntry]:
@@ -231,7 +231,7 @@ def _is_row(entry: dict[str, Any], key_by_lower_case: Mapping[str, str]) -> bool
 
 
 def _make_record_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the CloudTrail record that a row of CloudTrail Lake stands for."""
+    """Return a row of CloudTrail Lake as a CloudTrail record."""
     record: dict[str, Any] = _rename_fields(row, _FIELD_NAMES)
     for structure_name in _STRUCTURE_NAMES:
         structure = record.get(structure_name)

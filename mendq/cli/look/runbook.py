@@ -19,7 +19,7 @@ from mendq.notifications.commands import runbook_command
 
 # The wheel has the runbooks inside the package, a clone of the repository among its documents.
 _PACKAGE_FOLDER = Path(mendq.__file__).parent
-_RUNBOOK_FOLDERS = (_PACKAGE_FOLDER / "runbooks", _PACKAGE_FOLDER.parent / "docs" / "runbooks")
+RUNBOOK_FOLDERS = (_PACKAGE_FOLDER / "runbooks", _PACKAGE_FOLDER.parent / "docs" / "runbooks")
 # The page that explains the refusal codes that any symptom can have.
 _OVERVIEW = "README"
 _ALARM_PREFIX = "mendq-"
@@ -58,7 +58,7 @@ def runbook(
         text = text_by_page[page]
         _print_runbook(call.out, text if why else _leave_out_background(text))
         if not why:
-            call.out.say(f"\nHow Mendq decides: {runbook_command(page, ' --why')}", "dim")
+            call.out.say(f"\nHow Mendq decides: {runbook_command(page, '--why')}", "dim")
         call.out.print_json({"runbook": page, "text": text})
         return
     passages = list(_list_passages(_read_code(name), text_by_page))
@@ -71,8 +71,11 @@ def runbook(
 
 
 def _read_runbooks() -> dict[str, str]:
-    """Return the text of each runbook by its name. Raises CommandError if there are none."""
-    for folder in _RUNBOOK_FOLDERS:
+    """Return the text of each runbook by its name.
+
+    Raises CommandError if the installation has no runbooks.
+    """
+    for folder in RUNBOOK_FOLDERS:
         if folder.is_dir():
             return {
                 path.stem: _simplify(path.read_text("utf-8"))
@@ -150,7 +153,7 @@ def _leave_out_background(text: str) -> str:
 def _print_runbook(out: Output, text: str) -> None:
     """Print a page. Commands keep their line, so that they can be pasted."""
     is_in_fence = False
-    # A heading is printed with a blank line of its own.
+    # `say_heading` prints a blank line before a heading.
     for line in text.replace("\n\n#", "\n#").splitlines():
         if line.strip() == _FENCE:
             is_in_fence = not is_in_fence

@@ -473,14 +473,14 @@ def _describe_scan(
     scan_result: ScanResult,
     action_by_finding: Mapping[Finding, ExpectedAction],
 ) -> str:
-    """Return the first line of a scan: where it looked, and how many queues need attention."""
+    """Return the first line: account, region, and the number of queues that need attention."""
     attention_count, hygiene_count = count_queues_by_need(action_by_finding)
     account = region_scan.account
     queues_text = format_count(scan_result.queues_scanned, "queue")
     needs_text = "needs" if attention_count == 1 else "need"
     return (
         f"{queues_text} of {account.account_id}, {account.region}: "
-        f"{attention_count:,} {needs_text} attention, {hygiene_count:,} only better hygiene"
+        f"{attention_count:,} {needs_text} attention, {hygiene_count:,} with hygiene findings only"
     )
 
 

@@ -43,7 +43,7 @@ _LEAST_TABLE_WIDTH = 96
 
 @dataclass(frozen=True)
 class _SummaryRow:
-    """One row of the summary: a symptom in one class."""
+    """A row of the summary: the findings of a symptom in one severity class."""
 
     severity_class: SeverityClass
     symptom: str
@@ -95,7 +95,7 @@ def print_findings_of_scan(
     _print_explained_findings(out, explaining_symptom_by_finding)
     hidden_count = sum(not _is_shown(finding, finding_filter) for finding in action_by_finding)
     if hidden_count:
-        out.say(f"{format_count(hidden_count, 'finding')} not shown, as you chose", "dim")
+        out.say(f"{format_count(hidden_count, 'other finding')} not shown, as you chose", "dim")
 
 
 def _is_shown(finding: Finding, finding_filter: FindingFilter) -> bool:
@@ -129,13 +129,13 @@ def _print_summary(out: Output, rows: Sequence[_SummaryRow], *, shows_hygiene: b
 
 
 def _print_summary_table(out: Output, rows: Iterable[_SummaryRow]) -> None:
-    table = make_table("queues", "symptom", "worst example", "what to do")
+    table = make_table("symptom", "queues", "worst example", "what to do")
     for severity_class, rows_of_class in groupby(rows, lambda row: row.severity_class):
         table.add_row(Text(severity_class.title.capitalize(), style="bold"), "", "", "")
         for row in rows_of_class:
             table.add_row(
+                Text(f"  {row.symptom}", style="yellow"),
                 f"{len(row.findings):,}",
-                Text(row.symptom, style="yellow"),
                 row.example,
                 row.first_step,
             )
@@ -162,7 +162,8 @@ def _describe_hygiene(hygiene_rows: Sequence[_SummaryRow]) -> str:
     count_text = format_count(sum(count_by_symptom.values()), "finding")
     more_text = " and others" if len(count_by_symptom) > len(most_frequent) else ""
     return (
-        f"Hygiene, no message is in danger: {count_text} ({', '.join(most_frequent)}{more_text}). "
+        f"Hygiene: {count_text} that put no message in danger "
+        f"({', '.join(most_frequent)}{more_text}). "
         "`mendq scan --hygiene` shows them"
     )
 

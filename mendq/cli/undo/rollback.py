@@ -137,7 +137,7 @@ def rollback(  # noqa: PLR0913, PLR0917 - each is one option of the command
         ),
     ] = None,
     every_queue: Annotated[
-        bool, typer.Option("--all", help="All queues of the case's shared default.")
+        bool, typer.Option("--all", help="Roll back all queues of the case's shared default.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")
@@ -172,7 +172,8 @@ def rollback(  # noqa: PLR0913, PLR0917 - each is one option of the command
         previewed_answers = _preview_rollbacks(call, history_by_case_id)
     is_one_case = case_id is not None and not every_queue
     if waiting_case_ids:
-        call.out.say(f"{format_count(len(waiting_case_ids), 'case')} not written: declined first")
+        waiting_text = format_count(len(waiting_case_ids), "case")
+        call.out.say(f"{waiting_text} not written yet: Mendq declines them first")
     print_preview(call.out, previewed_answers, history_by_case_id)
     undoable_case_count = _count_undoable_cases(previewed_answers)
     if dry_run or not (undoable_case_count or waiting_case_ids):
@@ -262,7 +263,7 @@ def _decline_case(call: Invocation, case_id: str) -> RollbackAnswer:
 
 
 def _print_declines(call: Invocation, decline_answers: Sequence[RollbackAnswer]) -> None:
-    """Print a line for each case that was not written, and what became of it."""
+    """Print a line for each case that was not written, with its new state or the error."""
     for answer in decline_answers:
         outcome_text = answer["error"]["message"] if "error" in answer else answer["state"]
         call.out.say(f"{answer['case_id']}: {to_terminal_text(str(outcome_text), 300)}")

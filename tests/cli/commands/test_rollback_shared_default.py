@@ -66,7 +66,7 @@ def test_rollback_all_dry_run_names_every_case_and_changes_nothing(operator: Ope
     output = operator.read_output("rollback", case_ids[0], "--all", "--dry-run")
     assert case_ids[0] in output
     assert case_ids[1] in output
-    assert "1 case not written: declined first" in output
+    assert "1 case not written yet: Mendq declines them first" in output
     assert read_visibilities(operator) == [45, 45, 30]
     assert list_states(operator.aws) == states_before
 

@@ -97,5 +97,5 @@ def test_runbook_of_an_unknown_name_exits_4_and_lists_the_runbooks(name: str) ->
 def test_installation_without_runbooks_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(runbook_command, "_RUNBOOK_FOLDERS", (tmp_path / "none",))
+    monkeypatch.setattr(runbook_command, "RUNBOOK_FOLDERS", (tmp_path / "none",))
     assert "install the wheel of Mendq again" in _run("dlq_missing", code=Exit.FAILED)

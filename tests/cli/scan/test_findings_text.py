@@ -89,8 +89,8 @@ def test_hygiene_is_one_line_with_its_most_frequent_symptoms_and_no_queue(
     }
     (line,) = print_scan(actions, columns=1_000).splitlines()
     assert line == (
-        "Hygiene, no message is in danger: 91 findings (tls_not_enforced 40, alarm_missing 30, "
-        "not_encrypted 20 and others). `mendq scan --hygiene` shows them"
+        "Hygiene: 91 findings that put no message in danger (tls_not_enforced 40, alarm_missing "
+        "30, not_encrypted 20 and others). `mendq scan --hygiene` shows them"
     )
 
 
@@ -120,7 +120,7 @@ def test_details_of_a_symptom_that_the_operator_names_have_all_of_its_queues(
     )
     assert "seen 4" in printed
     assert "policy_is_public" not in printed
-    assert "1 finding not shown, as you chose" in printed
+    assert "1 other finding not shown, as you chose" in printed
 
 
 def test_queues_with_equal_sentences_share_them(print_scan: PrintScan) -> None:

@@ -127,9 +127,10 @@ def test_scan_first_lines_name_the_account_and_the_queues_that_need_attention(
 ) -> None:
     _make_unmanaged_source_and_dlq(stackless_operator)
     printed = stackless_operator.read_output("scan")
-    assert (
-        "2 queues of 123456789012, us-east-1: 1 needs attention, 1 only better hygiene" in printed
+    first_line = (
+        "2 queues of 123456789012, us-east-1: 1 needs attention, 1 with hygiene findings only"
     )
+    assert first_line in printed
     assert "Raise the DLQ's retention period to 14 days." in printed
     assert "Nothing was changed" in printed
 
