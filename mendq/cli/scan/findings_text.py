@@ -182,7 +182,7 @@ def _print_symptom(
     out.say_indented(symptom.sentence)
     single_findings = list(row.findings)
     for shared_findings in group_shared_defaults(row.findings):
-        _print_shared_default(out, shared_findings, action_by_finding[shared_findings[0]])
+        _print_shared_default(out, shared_findings, action_by_finding, is_whole=is_whole)
         single_findings = [finding for finding in single_findings if finding not in shared_findings]
     groups = _group_equal_findings(single_findings, action_by_finding)
     shown_groups = groups if is_whole else groups[:_MOST_GROUPS_PER_SYMPTOM]
@@ -196,14 +196,30 @@ def _print_symptom(
     out.say_indented(f"read on: {runbook_command(row.symptom)}", "dim")
 
 
-def _print_shared_default(out: Output, findings: Sequence[Finding], action: ExpectedAction) -> None:
-    """Print one block for all queues that share a wrong setting."""
+def _print_shared_default(
+    out: Output,
+    findings: Sequence[Finding],
+    action_by_finding: Mapping[Finding, ExpectedAction],
+    *,
+    is_whole: bool,
+) -> None:
+    """Print one block for all queues that share a wrong setting.
+
+    The commands are those of all queues if `is_whole` is True, or else of the first one.
+    """
     names_text = shorten_list([_format_name(finding) for finding in findings], _MOST_QUEUE_NAMES)
     attribute, _, value = findings[0].shared_setting.partition("=")
     out.show(Text.assemble("  ", (f"{len(findings):,} queues share a default", "bold")))
     out.say_indented(names_text, indent=4)
     out.say_indented(f"{attribute} is {value or 'not set'} on all of them", indent=4)
-    out.say_indented(f"Mendq {action.line}", "cyan", indent=4)
+    out.say_indented(f"Mendq {action_by_finding[findings[0]].line}", "cyan", indent=4)
+    for finding in findings if is_whole else findings[:1]:
+        for command in action_by_finding[finding].commands:
+            out.say_command(command)
+    has_more_commands = any(action_by_finding[finding].commands for finding in findings[1:])
+    if has_more_commands and not is_whole:
+        command = scan_symptom_command(findings[0].symptom)
+        out.say_indented(f"`{command}` prints the commands of all of them", "dim", indent=4)
 
 
 def _group_equal_findings(

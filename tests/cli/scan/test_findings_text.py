@@ -143,6 +143,26 @@ def test_queue_with_a_command_of_its_own_shares_no_sentence(print_scan: PrintSca
     assert "aws sqs set-queue-attributes 1" in printed
 
 
+def test_queues_that_share_a_wrong_setting_have_one_block_with_the_command_of_the_first(
+    print_scan: PrintScan,
+) -> None:
+    actions = {
+        Finding(
+            f"{ARN}q{n}", "dlq_missing", f"sentence {n}", shared_setting="RedrivePolicy="
+        ): ExpectedAction("could change", ("RedrivePolicy",), commands=(f"aws sqs fix-queue {n}",))
+        for n in range(4)
+    }
+    printed = print_scan(actions)
+    assert "4 queues share a default" in printed
+    assert "RedrivePolicy is not set on all of them" in printed
+    assert "aws sqs fix-queue 0" in printed
+    assert "aws sqs fix-queue 1" not in printed
+    assert "`mendq scan --symptom dlq_missing` prints the commands of all of them" in printed
+    whole = print_scan(actions, make_filter((), ["dlq_missing"], ()))
+    assert all(f"aws sqs fix-queue {n}" in whole for n in range(4))
+    assert "prints the commands of all" not in whole
+
+
 def test_scan_prints_a_sentence_with_a_hostile_tag_without_its_link(print_scan: PrintScan) -> None:
     finding = Finding(f"{ARN}orders", "tag_not_understood", "the tag is https://evil.com/x")
     printed = print_scan({finding: REPORTS}, shows_hygiene=True)
